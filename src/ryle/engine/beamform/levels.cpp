@@ -110,8 +110,7 @@ bool LevelTracker::update(Tick tick) {
   const float top = config_.output_format == OutputFormat::u8 ? 255.0f : 65535.0f;
   for (std::size_t cell = 0; cell < scale_.size(); ++cell) {
     const std::span<float> values(
-        kept_.data() + cell * static_cast<std::size_t>(options_.max_samples),
-        static_cast<std::size_t>(count_[cell]));
+        kept_.data() + cell * static_cast<std::size_t>(options_.max_samples), count_[cell]);
     count_[cell] = 0;
     if (values.empty()) continue;  // as it was
     Level level = robust_level(values);

@@ -86,8 +86,8 @@ BeamPattern::BeamPattern(const ArrayLayout& array, std::span<const std::int64_t>
   const double per_m = frequency_hz / kSpeedOfLight_m_per_s;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (weights[k] == cf32(0)) continue;
-    const ArrayInput& input = array.inputs[static_cast<std::size_t>(inputs[k])];
-    const Vector3& r = array.antennas[static_cast<std::size_t>(input.antenna)].enu_m;
+    const ArrayInput& input = array.inputs[inputs[k]];
+    const Vector3& r = array.antennas[input.antenna].enu_m;
     const double cable_turns = frequency_hz * cable_delay_s(input, frequency_hz);
     terms_.push_back({{r[0] * per_m, r[1] * per_m, r[2] * per_m},
                       cf64(weights[k]) / sum * phasor(turns_of(-cable_turns))});
@@ -139,13 +139,13 @@ PatternGrid pattern_grid(const BeamPattern& pattern, const TangentFrame& frame,
   PatternGrid grid;
   grid.n_pixels = n_pixels;
   grid.cell = 2 * half_width / static_cast<double>(n_pixels);
-  grid.power.resize(static_cast<std::size_t>(n_pixels * n_pixels));
+  grid.power.resize(n_pixels * n_pixels);
   for (std::int64_t row = 0; row < n_pixels; ++row) {
     for (std::int64_t column = 0; column < n_pixels; ++column) {
       const double l = -static_cast<double>(column - n_pixels / 2) * grid.cell;
       const double m = static_cast<double>(row - n_pixels / 2) * grid.cell;
       const Vector3 s = frame.at(l, m);
-      grid.power[static_cast<std::size_t>(row * n_pixels + column)] =
+      grid.power[row * n_pixels + column] =
           s[2] > 0 ? static_cast<float>(pattern.power(s)) : std::numeric_limits<float>::quiet_NaN();
     }
   }
@@ -181,12 +181,11 @@ LobeShape lobe_shape(const BeamPattern& pattern, const TangentFrame& frame, cons
   const std::int64_t n = grid.n_pixels;
   for (std::int64_t row = 1; row + 1 < n; ++row) {
     for (std::int64_t column = 1; column + 1 < n; ++column) {
-      const float value = grid.power[static_cast<std::size_t>(row * n + column)];
+      const float value = grid.power[row * n + column];
       bool highest = value > 0;
       for (std::int64_t dy = -1; dy <= 1 && highest; ++dy) {
         for (std::int64_t dx = -1; dx <= 1; ++dx)
-          highest = highest &&
-                    !(grid.power[static_cast<std::size_t>((row + dy) * n + column + dx)] > value);
+          highest = highest && !(grid.power[(row + dy) * n + column + dx] > value);
       }
       if (!highest) continue;
       const double x = -static_cast<double>(column - n / 2) * grid.cell;

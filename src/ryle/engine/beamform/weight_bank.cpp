@@ -48,8 +48,8 @@ WeightBank::WeightBank(const Config& config)
       n_inputs(config.n_inputs()),
       n_pols(config.n_pols),
       integer(config.weights == WeightFormat::i8),
-      values(static_cast<std::size_t>(n_beams * n_channels * n_inputs)),
-      scale(static_cast<std::size_t>(n_beams * n_pols * n_channels), 0.0f) {}
+      values(n_beams * n_channels * n_inputs),
+      scale(n_beams * n_pols * n_channels, 0.0f) {}
 
 void WeightBank::set(View<const cf32, 3> weights, Queue host) {
   if (weights.extent != std::array{n_beams, n_channels, n_inputs}) {

@@ -91,13 +91,13 @@ WeightMaker::WeightMaker(const WeightConfig& config, View<const cf32, 2> gains,
                       std::to_string(n_inputs_) + "][" + std::to_string(channels) + "]");
   if (subarrays.empty()) subarrays.emplace_back(static_cast<std::size_t>(config.n_antennas), 1.0);
   n_subarrays_ = static_cast<std::int64_t>(subarrays.size());
-  gains_.resize(static_cast<std::size_t>(channels * n_inputs_));
+  gains_.resize(channels * n_inputs_);
   for (std::int64_t channel = 0; channel < channels; ++channel) {
     for (std::int64_t input = 0; input < n_inputs_; ++input) {
       const cf64 g = gains.data == nullptr ? cf64(1) : cf64(gains(input, channel));
       const bool good = std::isfinite(g.real()) && std::isfinite(g.imag()) && g != cf64(0);
       n_masked_gains_ += !good;
-      gains_[static_cast<std::size_t>(channel * n_inputs_ + input)] = good ? g : cf64(0);
+      gains_[channel * n_inputs_ + input] = good ? g : cf64(0);
     }
   }
   for (const auto& mask : subarrays) {
@@ -112,7 +112,7 @@ WeightMaker::WeightMaker(const WeightConfig& config, View<const cf32, 2> gains,
     }
     if (!any) throw ConfigError("beam weights: a sub-array has no antenna");
     for (std::int64_t channel = 0; channel < channels; ++channel) {
-      std::vector<cf64> factors(static_cast<std::size_t>(n_inputs_));
+      std::vector<cf64> factors(n_inputs_);
       for (std::int64_t pol = 0; pol < config.n_pols; ++pol)
         normalize(mask, channel, pol, factors.data());
       for (const cf64& f : factors) factors_.emplace_back(f);
@@ -126,12 +126,12 @@ void WeightMaker::normalize(const std::vector<double>& mask, std::int64_t channe
   double gain_power = 0, masks = 0, weight_power = 0;
   for (std::int64_t a = 0; a < config_.n_antennas; ++a) {
     const cf64 g = gains[a * config_.n_pols + pol];
-    if (g != cf64(0) && mask[static_cast<std::size_t>(a)] > 0) gain_power += std::norm(g);
+    if (g != cf64(0) && mask[a] > 0) gain_power += std::norm(g);
   }
   for (std::int64_t a = 0; a < config_.n_antennas; ++a) {
     const std::int64_t input = a * config_.n_pols + pol;
     const cf64 g = gains[input];
-    const double m = mask[static_cast<std::size_t>(a)];
+    const double m = mask[a];
     cf64 factor = 0;
     if (g != cf64(0) && m > 0) {
       if (config_.gain_mode == GainMode::inverse) factor = m / g;
@@ -161,16 +161,14 @@ void WeightMaker::make(std::span<const Steering> steering, double dt_s,
        static_cast<std::int64_t>(subarray_of_beam.size()) != n_beams)) {
     throw ConfigError("beam weights: steering, sub-arrays and weights differ in shape");
   }
-  std::vector<std::uint32_t> phase(static_cast<std::size_t>(n_inputs_)), step(phase.size()),
-      constant(phase.size());
+  std::vector<std::uint32_t> phase(n_inputs_), step(phase.size()), constant(phase.size());
   for (std::int64_t beam = 0; beam < n_beams; ++beam) {
-    const std::int64_t subarray =
-        subarray_of_beam.empty() ? 0 : subarray_of_beam[static_cast<std::size_t>(beam)];
+    const std::int64_t subarray = subarray_of_beam.empty() ? 0 : subarray_of_beam[beam];
     if (subarray < 0 || subarray >= n_subarrays_)
       throw ConfigError("beam weights: beam " + std::to_string(beam) + " names sub-array " +
                         std::to_string(subarray) + " of " + std::to_string(n_subarrays_));
     for (std::int64_t input = 0; input < n_inputs_; ++input) {
-      const Steering& s = steering[static_cast<std::size_t>(beam * n_inputs_ + input)];
+      const Steering& s = steering[beam * n_inputs_ + input];
       const double delay_s = s.delay_s + s.rate_s_per_s * dt_s;
       // Whole turns go in double; from here on integers add up without loss: k steps are wrong by
       // k 2^-33 turns at most.
@@ -181,8 +179,7 @@ void WeightMaker::make(std::span<const Steering> steering, double dt_s,
     }
     const cf32* factor = factors_.data() + subarray * n_channels * n_inputs_;
     for (std::int64_t channel = 0; channel < n_channels; ++channel) {
-      const bool lower =
-          !config_.sideband.empty() && config_.sideband[static_cast<std::size_t>(channel)] < 0;
+      const bool lower = !config_.sideband.empty() && config_.sideband[channel] < 0;
       for (std::int64_t input = 0; input < n_inputs_; ++input) {
         const auto i = static_cast<std::size_t>(input);
         const std::uint32_t turns = (lower ? 0u - phase[i] : phase[i]) + constant[i];

@@ -57,7 +57,7 @@ class Levels {
         unpacker_(config.layout),
         parts_(is_complex(config.layout.format) ? 2 : 1),
         row_bytes_(kBatch * unpacker_.sample_bytes() + kSlackBytes),
-        rows_(static_cast<std::size_t>(kMaxGroup * row_bytes_)) {}
+        rows_(kMaxGroup * row_bytes_) {}
 
   /// Inputs [p, p + n), n <= kMaxGroup; absent spans of others do not matter.
   void add(std::int64_t p, std::int64_t n, Tick begin, Tick end, LevelStatistics* statistics) {
@@ -85,7 +85,7 @@ class Levels {
     if (begin >= end) return;
     RYLE_ASSERT(end - begin <= std::int64_t{0xFFFFFFFF});  // what a CodeCounter holds
     for (std::int64_t j = 0; j < n; ++j) statistics[j].n_samples += end - begin;
-    std::vector<CodeCounter> counters(static_cast<std::size_t>(unpacker_.floats() ? 0 : n));
+    std::vector<CodeCounter> counters(unpacker_.floats() ? 0 : n);
     for (Tick from = begin; from < end; from += kBatch) {
       const std::int64_t count = std::min(kBatch, end - from);
       unpacker_.unpack(input_.samples, p, n, from - input_.first_tick, count, rows_.data(),
@@ -95,8 +95,7 @@ class Levels {
         if (unpacker_.floats()) {
           add_floats(reinterpret_cast<const float*>(row), count * parts_, parts_, statistics[j]);
         } else {
-          counters[static_cast<std::size_t>(j)].add(reinterpret_cast<const std::int8_t*>(row),
-                                                    count * parts_);
+          counters[j].add(reinterpret_cast<const std::int8_t*>(row), count * parts_);
         }
       }
     }

@@ -17,10 +17,9 @@ class Reference final : public Channelizer {
   explicit Reference(const Problem& problem)
       : problem_(problem),
         fft_(problem.n_points),
-        delays_(static_cast<std::size_t>(problem.config.n_inputs)),
-        gains_(static_cast<std::size_t>(problem.config.n_inputs * problem.config.n_channels),
-               cf32{1, 0}),
-        spectrum_(static_cast<std::size_t>(problem.n_points)) {}
+        delays_(problem.config.n_inputs),
+        gains_(problem.config.n_inputs * problem.config.n_channels, cf32{1, 0}),
+        spectrum_(problem.n_points) {}
 
   void execute(Queue& queue, const Input& input, std::int64_t first, std::int64_t n_spectra,
                const Output& output) override {

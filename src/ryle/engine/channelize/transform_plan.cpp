@@ -231,7 +231,7 @@ void TransformPlan::make_chirp(const KernelTable& kernel) {
   plan_.n_rows = plan_.row_stride = n;
   plan_.n_padded = padded;
   make_passes(padded, kernel.wide_radices);
-  std::vector<cf64> filter(static_cast<std::size_t>(padded));
+  std::vector<cf64> filter(padded);
   for (std::int64_t k = 0; k < n; ++k) {
     const cf64 w = math::unit_root(-(k * k % (2 * n)), 2 * n);
     push(chirp_, w);

@@ -43,11 +43,11 @@ PairCounter::PairCounter(const Config& config, std::int64_t n_workers)
       n_channels_(config.n_channels),
       pairs_(n_pairs(config.n_inputs)),
       and_popcount_(best_and_popcount()),
-      class_of_(static_cast<std::size_t>(n_workers * n_inputs_)),
-      common_(static_cast<std::size_t>(pairs_)),
-      channel_pairs_(static_cast<std::size_t>(pairs_ * n_channels_)),
-      channel_uniform_(static_cast<std::size_t>(n_channels_)),
-      channel_touched_(static_cast<std::size_t>(n_channels_)) {}
+      class_of_(n_workers * n_inputs_),
+      common_(pairs_),
+      channel_pairs_(pairs_ * n_channels_),
+      channel_uniform_(n_channels_),
+      channel_touched_(n_channels_) {}
 
 std::int64_t PairCounter::bytes(const Config& config) {
   return n_pairs(config.n_inputs) * 4 * (config.n_channels + 1) + config.n_channels * 5;
@@ -149,7 +149,7 @@ void PairCounter::write_channel(std::int64_t channel, std::uint32_t* to) const {
 }
 
 void PairCounter::finish(std::vector<std::uint32_t>& counts) {
-  counts.resize(static_cast<std::size_t>(n_channels_ * pairs_));
+  counts.resize(n_channels_ * pairs_);
   for (std::int64_t channel = 0; channel < n_channels_; ++channel) {
     write_channel(channel, counts.data() + channel * pairs_);
   }
@@ -157,7 +157,7 @@ void PairCounter::finish(std::vector<std::uint32_t>& counts) {
 }
 
 void PairCounter::finish(Queue& queue, std::vector<std::uint32_t>& counts) {
-  counts.resize(static_cast<std::size_t>(n_channels_ * pairs_));
+  counts.resize(n_channels_ * pairs_);
   for_each_task(queue, n_channels_, [&](std::int64_t, std::int64_t channel) {
     write_channel(channel, counts.data() + channel * pairs_);
   });

@@ -138,7 +138,7 @@ std::vector<SamplerGain> band_gains(const Sums& sums, const Quantizer& quantizer
                                     std::int64_t n_inputs) {
   const std::int64_t pairs = n_pairs(n_inputs);
   const auto n_channels = static_cast<std::int64_t>(sums.counts.size()) / pairs;
-  std::vector<SamplerGain> gains(static_cast<std::size_t>(n_inputs));
+  std::vector<SamplerGain> gains(n_inputs);
   for (std::int64_t i = 0; i < n_inputs; ++i) {
     double power = 0;
     double count = 0;
@@ -148,8 +148,7 @@ std::vector<SamplerGain> band_gains(const Sums& sums, const Quantizer& quantizer
           sums.integer.empty() ? sums.real[at].real() : static_cast<double>(sums.integer[at].re);
       count += sums.counts[at];
     }
-    if (count >= kMinSpectra)
-      gains[static_cast<std::size_t>(i)] = quantized_gain(quantizer, power / count);
+    if (count >= kMinSpectra) gains[i] = quantized_gain(quantizer, power / count);
   }
   return gains;
 }
@@ -206,11 +205,11 @@ Finished finish_dump(const Sums& sums, const FinishConfig& config, std::int64_t 
   done.n_channels = static_cast<std::int64_t>(sums.counts.size()) / pairs;
   done.n_products = products_of(config, n_inputs);
   done.n_spectra = sums.n_spectra;
-  done.mean.resize(static_cast<std::size_t>(done.n_channels * done.n_products));
+  done.mean.resize(done.n_channels * done.n_products);
   done.counts.resize(done.mean.size());
   Channel channel;
-  channel.mean.resize(static_cast<std::size_t>(pairs));
-  channel.factor.resize(static_cast<std::size_t>(n_inputs));
+  channel.mean.resize(pairs);
+  channel.factor.resize(n_inputs);
   detail::VanVleck van_vleck(config.quantizer, n_inputs);
   std::vector<SamplerGain> first_order;
   for (std::int64_t k = 0; k < done.n_channels; ++k) {

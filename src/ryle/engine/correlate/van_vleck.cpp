@@ -208,8 +208,8 @@ double correlation_of_product(const Quantizer& quantizer, double rms_1, double r
 }
 
 VanVleck::VanVleck(const Quantizer& quantizer, std::int64_t n_inputs)
-    : quantizer_(quantizer), n_inputs_(n_inputs), rms_(static_cast<std::size_t>(n_inputs)) {
-  coefficients_.reserve(static_cast<std::size_t>(n_inputs * kMaxTerms));
+    : quantizer_(quantizer), n_inputs_(n_inputs), rms_(n_inputs) {
+  coefficients_.reserve(n_inputs * kMaxTerms);
 }
 
 // Neither clipped (6.2 rms to the last threshold: 6e-10) nor coarse (exp(-2 pi^2 1.2^2) = 5e-13):
@@ -263,10 +263,8 @@ double VanVleck::correlation(std::int64_t i, std::int64_t j, std::int64_t terms,
   constexpr double kSmallShare = 1e-5;
   if (quantizer_.n_levels == 2)
     return correlation_of_product(quantizer_, rms_[i], rms_[j], {}, {}, product);
-  const std::span<const double> k_i(coefficients_.data() + i * terms,
-                                    static_cast<std::size_t>(terms));
-  const std::span<const double> k_j(coefficients_.data() + j * terms,
-                                    static_cast<std::size_t>(terms));
+  const std::span<const double> k_i(coefficients_.data() + i * terms, terms);
+  const std::span<const double> k_j(coefficients_.data() + j * terms, terms);
   const double r = product / (k_i[0] * k_j[0]);
   const double square = r * r;
   if (square * (cubic_ + square * (fifth_ + square * rest_)) < kSmallShare) return r;
@@ -291,9 +289,9 @@ void VanVleck::correct(std::span<cf64> triangle) {
   }
   const std::int64_t terms = linear ? 0 : terms_for(largest_correlation(triangle));
   if (!linear && quantizer_.n_levels > 2) {
-    coefficients_.resize(static_cast<std::size_t>(n_inputs_ * terms));
+    coefficients_.resize(n_inputs_ * terms);
     for (std::int64_t i = 0; i < n_inputs_; ++i) {
-      const std::span<double> k(coefficients_.data() + i * terms, static_cast<std::size_t>(terms));
+      const std::span<double> k(coefficients_.data() + i * terms, terms);
       if (rms_[i] > 0) hermite_coefficients(quantizer_, rms_[i], k);
     }
     note_shares(terms);

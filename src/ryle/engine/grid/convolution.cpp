@@ -24,7 +24,7 @@ double row_slope(const Convolution& f, std::ptrdiff_t i) {
   const auto taken = std::min<std::ptrdiff_t>(5, n);
   const auto first = std::clamp<std::ptrdiff_t>(i - taken / 2, 0, n - taken);
   const auto x = [&](std::ptrdiff_t k) {
-    const double t = f.table_theta_rad[static_cast<std::size_t>(k)];
+    const double t = f.table_theta_rad[k];
     return t * t;
   };
   double slope = 0;
@@ -37,7 +37,7 @@ double row_slope(const Convolution& f, std::ptrdiff_t i) {
       else
         term *= (x(i) - x(k)) / (x(j) - x(k));
     }
-    slope += term * f.table_value[static_cast<std::size_t>(j)];
+    slope += term * f.table_value[j];
   }
   return slope;
 }

@@ -20,12 +20,10 @@ namespace {
 template <class Visit>
 void each_cube(const Tile& tile, double per_unit, const Visit& visit) {
   const auto first = [&](int a) {
-    return static_cast<std::int64_t>((tile.center[static_cast<std::size_t>(a)] - tile.reach + 1.5) *
-                                     per_unit);
+    return static_cast<std::int64_t>((tile.center[a] - tile.reach + 1.5) * per_unit);
   };
   const auto last = [&](int a) {
-    return static_cast<std::int64_t>((tile.center[static_cast<std::size_t>(a)] + tile.reach + 1.5) *
-                                     per_unit);
+    return static_cast<std::int64_t>((tile.center[a] + tile.reach + 1.5) * per_unit);
   };
   const double side = 1 / per_unit, half_diagonal = 0.5005 * std::sqrt(3.0) * side;
   const double near2 = (1 - half_diagonal) * std::abs(1 - half_diagonal),
@@ -58,8 +56,8 @@ void search(std::size_t n_tiles, const TileIndex& index, SearchKernel kernel,
             const Positions& samples, Part& part) {
   constexpr std::int64_t kTogether = 256;
   const std::int64_t n = part.end - part.begin;
-  part.counts.resize(static_cast<std::size_t>(n));
-  part.tiles.resize(static_cast<std::size_t>(2 * n + 1024));
+  part.counts.resize(n);
+  part.tiles.resize(2 * n + 1024);
   std::int64_t found = 0;
   TileIndex::Range range;
   std::uint64_t last_key = ~std::uint64_t{0};
@@ -91,7 +89,7 @@ void search(std::size_t n_tiles, const TileIndex& index, SearchKernel kernel,
                groups.data(), n_groups.data(), part.tiles.data() + found, part.counts.data() + k0);
   }
   part.of_tile.assign(n_tiles, 0);
-  for (std::int64_t f = 0; f < found; ++f) ++part.of_tile[part.tiles[static_cast<std::size_t>(f)]];
+  for (std::int64_t f = 0; f < found; ++f) ++part.of_tile[part.tiles[f]];
   std::int64_t reached = 0;
   for (const std::uint32_t count : part.counts) reached += count > 0 ? 1 : 0;
   part.metadata.out_of_reach = n - reached - part.metadata.bad_positions;
@@ -206,8 +204,8 @@ TileIndex::TileIndex(const std::vector<Tile>& tiles, double chord) {
     Slot slot{entries[e].first, static_cast<std::int64_t>(groups_.size()), 0};
     for (int n = 0; e < entries.size() && entries[e].first == slot.key; ++e, ++n) {
       if (n % SearchGroup::kTiles == 0) groups_.push_back(nobody);
-      put(groups_.back(), n % SearchGroup::kTiles,
-          tiles[static_cast<std::size_t>(entries[e].second)], entries[e].second, margin);
+      put(groups_.back(), n % SearchGroup::kTiles, tiles[entries[e].second], entries[e].second,
+          margin);
     }
     slot.n = static_cast<std::int32_t>(static_cast<std::int64_t>(groups_.size()) - slot.begin);
     std::uint64_t at = hash(slot.key) & mask_;
@@ -225,9 +223,9 @@ GeometryPlan make_geometry(Queue& queue, const std::vector<Tile>& tiles, const T
   // Any number of parts gives the same lists.
   const std::int64_t n_parts =
       std::clamp<std::int64_t>(n / 16'384, 1, std::int64_t{4} * queue.n_workers());
-  std::vector<Part> parts(static_cast<std::size_t>(n_parts));
+  std::vector<Part> parts(n_parts);
   queue.parallel_for(n_parts, [&](std::int64_t p) {
-    Part& part = parts[static_cast<std::size_t>(p)];
+    Part& part = parts[p];
     part.begin = n * p / n_parts;
     part.end = n * (p + 1) / n_parts;
     search(tiles.size(), index, kernel, samples, part);
@@ -251,7 +249,7 @@ GeometryPlan make_geometry(Queue& queue, const std::vector<Tile>& tiles, const T
   }
   const std::vector<Frame> frames = frames_of(tiles);
   queue.parallel_for(n_parts, [&](std::int64_t p) {
-    Part& part = parts[static_cast<std::size_t>(p)];
+    Part& part = parts[p];
     fill(part, frames, samples, plan);
     part.tiles = {};
   });

@@ -58,7 +58,7 @@ std::unique_ptr<OrderGridder> make_order_gridder(const OrderConfig& config, Cell
 }
 
 std::vector<std::uint32_t> OrderGridder::near(Queue&, Positions samples) {
-  std::vector<std::uint32_t> all(static_cast<std::size_t>(samples.size()));
+  std::vector<std::uint32_t> all(samples.size());
   std::iota(all.begin(), all.end(), 0U);
   return all;
 }

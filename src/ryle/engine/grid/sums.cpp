@@ -157,7 +157,7 @@ void count_some(const Samples& s, std::int64_t first, std::int64_t n, std::int64
 AbsentCounts count_absent(Queue& queue, const Samples& samples, std::int64_t n_samples,
                           std::int64_t n_channels) {
   const std::int64_t n_parts = (n_samples + kCountedTogether - 1) / kCountedTogether;
-  std::vector<AbsentCounts> parts(static_cast<std::size_t>(n_parts));
+  std::vector<AbsentCounts> parts(n_parts);
   queue.parallel_for(n_parts, [&](std::int64_t part) {
     const std::int64_t first = part * kCountedTogether,
                        n = std::min(kCountedTogether, n_samples - first);
@@ -167,7 +167,7 @@ AbsentCounts count_absent(Queue& queue, const Samples& samples, std::int64_t n_s
     AbsentCounts own;
     for (std::int64_t c = 0; c < n_channels; ++c)
       if (!all_present(samples, first, n, c, weights_good)) count_some(samples, first, n, c, own);
-    parts[static_cast<std::size_t>(part)] = own;
+    parts[part] = own;
   });
   AbsentCounts sum;
   for (const AbsentCounts& p : parts) {

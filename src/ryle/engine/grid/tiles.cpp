@@ -31,13 +31,12 @@ class TileMaker {
       bool any = false;
       for (int q = 0; q < kBlockCells; ++q) {
         std::int64_t cell = blocks[b + static_cast<std::size_t>(q)];
-        if (cell >= 0 && std::isnan(cells_.directions.x[static_cast<std::size_t>(cell)])) cell = -1;
-        block[static_cast<std::size_t>(q)] = cell;
+        if (cell >= 0 && std::isnan(cells_.directions.x[cell])) cell = -1;
+        block[q] = cell;
         if (cell < 0) continue;
         any = true;
         const Vector c = direction(cells_.directions, cell);
-        for (int a = 0; a < 3; ++a)
-          sum[static_cast<std::size_t>(a)] += c[static_cast<std::size_t>(a)];
+        for (int a = 0; a < 3; ++a) sum[a] += c[a];
       }
       if (any) kept.insert(kept.end(), block.begin(), block.end());
     }

@@ -30,7 +30,7 @@ void check_array(const AllSkyConfig& c) {
   require(n >= 1, "no antennas; antenna_enu_m needs at least one position");
   require(n <= 8192, text(n, " antennas; at most 8192"));
   for (std::int64_t a = 0; a < n; ++a) {
-    const auto& [x, y, z] = c.antenna_enu_m[static_cast<std::size_t>(a)];
+    const auto& [x, y, z] = c.antenna_enu_m[a];
     require(std::abs(x) < 1e7 && std::abs(y) < 1e7 && std::abs(z) < 1e7,
             text("antenna ", a, " lies at (", x, ", ", y, ", ", z,
                  ") m; positions must be finite and within 1e7 m"));
@@ -141,7 +141,7 @@ double widest_aperture_m(const AllSkyConfig& c) {
   double widest_m = 0;
   for (const auto& a : c.function.apertures) {
     for (std::int64_t k = 0; k < a.n * a.n; ++k) {
-      if (a.values[static_cast<std::size_t>(k)] == cf64(0)) continue;
+      if (a.values[k] == cf64(0)) continue;
       const auto reach = std::max(std::abs(k / a.n - a.n / 2), std::abs(k % a.n - a.n / 2));
       widest_m = std::max(widest_m, 2 * static_cast<double>(reach) * a.step_m);
     }

@@ -42,13 +42,13 @@ double antenna_error(const AllSkyConfig& config) {
   constexpr double kRadius = 0.8;
   std::array<double, kSteps> power{};
   for (int i = 0; i < kSteps; ++i) {
-    power[static_cast<std::size_t>(i)] = alias_power(config, kRadius * (i + 0.5) / kSteps);
+    power[i] = alias_power(config, kRadius * (i + 0.5) / kSteps);
   }
   double sum = 0, n = 0;
   for (int i = 0; i < kSteps; ++i) {
     for (int j = 0; j < kSteps; ++j) {
       if ((i + 0.5) * (i + 0.5) + (j + 0.5) * (j + 0.5) > kSteps * kSteps) continue;
-      sum += power[static_cast<std::size_t>(i)] + power[static_cast<std::size_t>(j)];
+      sum += power[i] + power[j];
       n += 1;
     }
   }

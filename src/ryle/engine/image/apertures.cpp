@@ -13,7 +13,7 @@ namespace {
 
 cf64 value_or_zero(const Aperture& aperture, std::int64_t column, std::int64_t row) {
   if (column < 0 || row < 0 || column >= aperture.n || row >= aperture.n) return 0;
-  return aperture.values[static_cast<std::size_t>(row * aperture.n + column)];
+  return aperture.values[row * aperture.n + column];
 }
 
 // Bilinear between the samples, 0 outside. East and north of the antenna, metres.

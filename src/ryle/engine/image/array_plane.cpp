@@ -61,7 +61,7 @@ std::array<double, 2> slopes(const Moments& m) {
 std::vector<std::uint8_t> antennas_used(const AllSkyConfig& config) {
   std::vector<std::uint8_t> used(config.antenna_enu_m.size(), 0);
   for (const auto& input : config.inputs) {
-    if (!input.bad) used[static_cast<std::size_t>(input.antenna)] = 1;
+    if (!input.bad) used[input.antenna] = 1;
   }
   return used;
 }

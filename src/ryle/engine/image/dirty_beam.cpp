@@ -58,7 +58,7 @@ std::optional<Config> picture_of_lobe(const BaselineMoments& moments) {
 std::vector<std::int64_t> main_lobe(std::int64_t n, const std::vector<double>& beam) {
   std::vector<std::uint8_t> seen(beam.size(), 0);
   std::vector<std::int64_t> lobe{n / 2 * n + n / 2};
-  seen[static_cast<std::size_t>(lobe.front())] = 1;
+  seen[lobe.front()] = 1;
   for (std::size_t k = 0; k < lobe.size(); ++k) {
     const std::int64_t x = lobe[k] % n;
     const std::int64_t y = lobe[k] / n;
@@ -112,7 +112,7 @@ std::optional<BeamShape> fit_beam(const Config& geometry, const std::vector<doub
   for (const std::int64_t pixel : lobe) {
     const auto l = static_cast<double>(n / 2 - pixel % n);
     const auto m = static_cast<double>(pixel / n - n / 2);
-    const double value = beam[static_cast<std::size_t>(pixel)];
+    const double value = beam[pixel];
     const std::array<double, 3> terms{l * l, l * m, m * m};
     const double weight = value * value;
     for (std::size_t i = 0; i < 3; ++i) {
@@ -203,10 +203,10 @@ std::optional<BeamShape> dirty_beam(const AllSkyConfig& config,
   };
   return fit_in_growing_pictures(*geometry, [&](const Config& picture) {
     const std::int64_t n = picture.n_pixels;
-    std::vector<double> beam(static_cast<std::size_t>(n * n));
+    std::vector<double> beam(n * n);
     for (std::int64_t pixel = 0; pixel < n * n; ++pixel) {
-      beam[static_cast<std::size_t>(pixel)] = power(direction_of_pixel(
-          picture, static_cast<double>(pixel % n), static_cast<double>(pixel / n)));
+      beam[pixel] = power(direction_of_pixel(picture, static_cast<double>(pixel % n),
+                                             static_cast<double>(pixel / n)));
     }
     return beam;
   });

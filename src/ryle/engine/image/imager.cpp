@@ -41,7 +41,7 @@ class ReferenceImager final : public Imager {
   explicit ReferenceImager(const Config& config) : config_(config) {}
   void execute(Queue&, const std::vector<Sample>& samples, std::vector<double>& image) override {
     const std::int64_t n = config_.n_pixels;
-    image.assign(static_cast<std::size_t>(n * n), kNaN);
+    image.assign(n * n, kNaN);
     for (std::int64_t y = 0; y < n; ++y) {
       if (config_.go_on && !config_.go_on(static_cast<double>(y) / static_cast<double>(n))) {
         image.clear();
@@ -51,8 +51,7 @@ class ReferenceImager final : public Imager {
         const auto [l, m] =
             direction_of_pixel(config_, static_cast<double>(x), static_cast<double>(y));
         if (l * l + m * m >= 1) continue;
-        image[static_cast<std::size_t>(y * n + x)] =
-            value(samples, l, m, std::sqrt(1 - l * l - m * m));
+        image[y * n + x] = value(samples, l, m, std::sqrt(1 - l * l - m * m));
       }
     }
   }
@@ -93,7 +92,7 @@ class CpuImager final : public Imager {
   }
   void execute(Queue& queue, const std::vector<Sample>& samples,
                std::vector<double>& image) override {
-    image.assign(static_cast<std::size_t>(config_.n_pixels * config_.n_pixels), kNaN);
+    image.assign(config_.n_pixels * config_.n_pixels, kNaN);
     const detail::Plan plan = detail::plan_runs(samples);
     if (plan.runs.empty()) return;
     const auto n_pixels = static_cast<std::int64_t>(pixels_.size());
@@ -117,7 +116,7 @@ class CpuImager final : public Imager {
   double seconds(const std::vector<Sample>& samples, int n_workers) const {
     const detail::Plan plan = detail::plan_runs(samples);
     if (plan.runs.empty() || pixels_.empty()) return 0;
-    std::vector<double> image(static_cast<std::size_t>(config_.n_pixels * config_.n_pixels), kNaN);
+    std::vector<double> image(config_.n_pixels * config_.n_pixels, kNaN);
     const std::clock_t start = std::clock();  // of the processor: other programs do not count
     sum_block(plan, 0, image);
     const double block_s = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
@@ -130,7 +129,7 @@ class CpuImager final : public Imager {
     detail::PixelBlock block;
     const auto last = static_cast<std::int64_t>(pixels_.size()) - 1;
     for (std::int64_t p = 0; p < detail::kPixelsPerBlock; ++p) {
-      const std::int64_t pixel = pixels_[static_cast<std::size_t>(std::min(first + p, last))];
+      const std::int64_t pixel = pixels_[std::min(first + p, last)];
       const auto [l, m] = direction_of_pixel(config_, static_cast<double>(pixel % config_.n_pixels),
                                              static_cast<double>(pixel / config_.n_pixels));
       const double r2 = l * l + m * m;
@@ -142,8 +141,7 @@ class CpuImager final : public Imager {
                 plan.coefficients.data(), block);
     const std::int64_t n = std::min(detail::kPixelsPerBlock, last + 1 - first);
     for (std::int64_t p = 0; p < n; ++p) {
-      image[static_cast<std::size_t>(pixels_[static_cast<std::size_t>(first + p)])] =
-          plan.scale * block.sum[p];
+      image[pixels_[first + p]] = plan.scale * block.sum[p];
     }
   }
   Config config_;

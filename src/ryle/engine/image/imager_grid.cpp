@@ -77,7 +77,7 @@ struct EsFootprint {
   EsFootprint(const EsTable& table, double cells) {
     first = static_cast<std::int64_t>(std::ceil(cells - 0.5 * kSupport));
     for (std::int64_t k = 0; k < kSupport; ++k)
-      weight[static_cast<std::size_t>(k)] = table(static_cast<double>(first + k) - cells);
+      weight[k] = table(static_cast<double>(first + k) - cells);
   }
 };
 
@@ -102,7 +102,7 @@ void lay_down(const EsTable& table, const Laid& s, double share, std::int64_t gr
   const std::int64_t first_u = cyclic_cell(u.first, grid);
   for (std::int64_t y = 0; y < kSupport; ++y) {
     cf64* row = cells + cyclic_cell(v.first + y, grid) * grid;
-    const double weight = v.weight[static_cast<std::size_t>(y)];
+    const double weight = v.weight[y];
     const double re = weight * value.real();
     const double im = weight * value.imag();
     if (first_u + kSupport <= grid) {
@@ -113,7 +113,7 @@ void lay_down(const EsTable& table, const Laid& s, double share, std::int64_t gr
       }
     } else {
       for (std::int64_t x = 0; x < kSupport; ++x)
-        row[(first_u + x) % grid] += u.weight[static_cast<std::size_t>(x)] * cf64(re, im);
+        row[(first_u + x) % grid] += u.weight[x] * cf64(re, im);
     }
   }
 }
@@ -158,7 +158,7 @@ double grid_seconds(const Config& config, const std::vector<Sample>& samples, in
   }
   const double planes = std::max(0.0, highest - lowest) / g.plane_waves + kSupport + 1;
   const math::Fft fft(g.grid);
-  std::vector<cf64> cells(static_cast<std::size_t>(g.grid * g.grid));
+  std::vector<cf64> cells(g.grid * g.grid);
   const EsTable& table = EsTable::get();
   const double lay_s = processor_seconds([&] {
     const auto step = std::max<std::size_t>(1, samples.size() / kTimed);
@@ -212,8 +212,8 @@ void GridImager::execute(Queue& queue, const std::vector<Sample>& samples,
 
   const math::Fft fft(g.grid);
   const auto part = static_cast<std::int64_t>(std::max(1, queue.n_workers()));
-  std::vector<std::vector<cf64>> grids(static_cast<std::size_t>(part));
-  std::vector<std::vector<double>> pictures(static_cast<std::size_t>(part));
+  std::vector<std::vector<cf64>> grids(part);
+  std::vector<std::vector<double>> pictures(part);
   std::vector<double> sum(n * n, 0.0);
   for (std::int64_t first = first_plane; first < end_plane; first += part) {
     const double done =
@@ -225,8 +225,8 @@ void GridImager::execute(Queue& queue, const std::vector<Sample>& samples,
     const std::int64_t count = std::min(part, end_plane - first);
     queue.parallel_for(count, [&](std::int64_t k) {
       const std::int64_t plane = first + k;
-      auto& cells = grids[static_cast<std::size_t>(k)];
-      auto& picture = pictures[static_cast<std::size_t>(k)];
+      auto& cells = grids[k];
+      auto& picture = pictures[k];
       const auto grid = static_cast<std::size_t>(g.grid);
       cells.assign(grid * grid, cf64{});
       picture.assign(n * n, 0.0);
@@ -246,7 +246,7 @@ void GridImager::execute(Queue& queue, const std::vector<Sample>& samples,
       if (any) transform_plane(fft, static_cast<double>(plane) * g.plane_waves, g, cells, picture);
     });
     for (std::int64_t k = 0; k < count; ++k) {
-      const auto& picture = pictures[static_cast<std::size_t>(k)];
+      const auto& picture = pictures[k];
       for (std::size_t p = 0; p < sum.size(); ++p) sum[p] += picture[p];
     }
   }
@@ -265,8 +265,7 @@ void GridImager::execute(Queue& queue, const std::vector<Sample>& samples,
       if (r2 >= 1) continue;
       const double t = g.depth / 2 - r2 / (1 + std::sqrt(1 - r2));
       const auto p = static_cast<std::size_t>(y * g.n + x);
-      image[p] = sum[p] / (total_weight * along[static_cast<std::size_t>(x)] *
-                           along[static_cast<std::size_t>(y)] * es_transform(t * g.plane_waves));
+      image[p] = sum[p] / (total_weight * along[x] * along[y] * es_transform(t * g.plane_waves));
     }
   });
 }
@@ -288,7 +287,7 @@ void GridImager::transform_plane(const math::Fft& fft, double w, const Geometry&
       const double r2 = l * l + m * m;
       if (r2 >= 1) continue;
       const double turns = w * (g.depth / 2 - r2 / (1 + std::sqrt(1 - r2)));
-      const cf64 value = column[static_cast<std::size_t>(cyclic_cell(y - g.n / 2, g.grid))];
+      const cf64 value = column[cyclic_cell(y - g.n / 2, g.grid)];
       picture[static_cast<std::size_t>(y) * n + static_cast<std::size_t>(x)] =
           (value * std::polar(1.0, -2 * kPi * (turns - std::round(turns)))).real();
     }

@@ -17,10 +17,7 @@ namespace ryle::image::detail {
 struct ProductPlanes {
   std::vector<double> xx, yy;
   std::vector<cf64> xy;
-  explicit ProductPlanes(std::int64_t n_pixels = 0)
-      : xx(static_cast<std::size_t>(n_pixels)),
-        yy(static_cast<std::size_t>(n_pixels)),
-        xy(static_cast<std::size_t>(n_pixels)) {}
+  explicit ProductPlanes(std::int64_t n_pixels = 0) : xx(n_pixels), yy(n_pixels), xy(n_pixels) {}
 };
 
 /// Sums of |E_x|^2, |E_y|^2 and E_x conj(E_y) of one antenna.

@@ -34,10 +34,9 @@ class DirectReference final : public ReferencePath {
                                                 positions[a][1] - positions[b][1]);
         const std::int64_t k = config_.function.support;
         for (std::int64_t r = 0; r < k * k; ++r) {
-          grids[p != q ? 2 : p].add(cells.first_y + r / k, cells.first_x + r % k,
-                                    matrix[e * n + f] * heights *
-                                        cells.weight_y[static_cast<std::size_t>(r / k)] *
-                                        cells.weight_x[static_cast<std::size_t>(r % k)]);
+          grids[p != q ? 2 : p].add(
+              cells.first_y + r / k, cells.first_x + r % k,
+              matrix[e * n + f] * heights * cells.weight_y[r / k] * cells.weight_x[r % k]);
         }
       }
     }

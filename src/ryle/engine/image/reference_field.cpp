@@ -36,8 +36,7 @@ class FieldReference final : public FieldImager {
   void finish(Queue&, Images& images) override {
     for (std::int64_t channel = 0; channel < config_.channels.n_channels; ++channel) {
       if (config_.remove_autos) {
-        sums_->add_autos(channel, minus_autos_[static_cast<std::size_t>(channel)],
-                         planes_[bin(channel)]);
+        sums_->add_autos(channel, minus_autos_[channel], planes_[bin(channel)]);
       }
     }
     write_images(config_, planes_, weights_, n_spectra_, images);
@@ -71,7 +70,7 @@ class FieldReference final : public FieldImager {
     }
     sums_->add_spectrum(channel, fields, planes_[bin(channel)]);
     add_weights(valid, &weights_[3 * bin(channel)]);
-    auto& autos = minus_autos_[static_cast<std::size_t>(channel)];
+    auto& autos = minus_autos_[channel];
     const auto pols = static_cast<std::size_t>(n_pols(config_));
     for (std::size_t a = 0; a < autos.size(); ++a) {
       const cf64 x = fields[a * pols], y = pols == 2 ? fields[a * pols + 1] : 0;
@@ -100,7 +99,7 @@ class FieldReference final : public FieldImager {
     const auto bins = static_cast<std::size_t>(n_bins(config_));
     planes_.assign(bins, ProductPlanes(plane_size(config_)));
     weights_.assign(3 * bins, 0);
-    minus_autos_.assign(static_cast<std::size_t>(config_.channels.n_channels),
+    minus_autos_.assign(config_.channels.n_channels,
                         std::vector<AutoPowers>(config_.antenna_enu_m.size()));
     n_spectra_ = 0;
   }

@@ -8,7 +8,7 @@ namespace ryle::image::detail {
 void ReferenceGrid::add(std::int64_t y, std::int64_t x, cf64 value) {
   const auto cyclic = [&](std::int64_t j) { return j % g_ < 0 ? j % g_ + g_ : j % g_; };
   const std::int64_t row = cyclic(y), column = cyclic(x);
-  cells_[static_cast<std::size_t>(row * g_ + column)] += value;
+  cells_[row * g_ + column] += value;
 }
 
 std::vector<cf64> ReferenceGrid::transformed() const {

@@ -11,7 +11,7 @@ namespace ryle::image::detail {
 /// @eq transformed()[p] = sum_j cell[j] exp(2 pi i j.(p - G/2) / G)
 class ReferenceGrid {
  public:
-  explicit ReferenceGrid(std::int64_t g) : g_(g), cells_(static_cast<std::size_t>(g * g)) {}
+  explicit ReferenceGrid(std::int64_t g) : g_(g), cells_(g * g) {}
   void add(std::int64_t y, std::int64_t x, cf64 value);
   /// @shape [y][x]
   std::vector<cf64> transformed() const;

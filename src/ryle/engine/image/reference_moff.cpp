@@ -11,7 +11,7 @@ class MoffReference final : public ReferencePath {
   explicit MoffReference(const AllSkyConfig& config)
       : config_(config),
         pols_(static_cast<std::size_t>(n_pols(config))),
-        channels_(static_cast<std::size_t>(config.channels.n_channels)) {}
+        channels_(config.channels.n_channels) {}
 
   // @eq g_p(r) = sum_a E_ap w_ap(r); products of the transforms of g_x and g_y
   void add_spectrum(std::int64_t channel, const std::vector<cf64>& fields,
@@ -22,7 +22,7 @@ class MoffReference final : public ReferencePath {
       const std::int64_t k = config_.function.support;
       for (std::int64_t r = 0; r < k * k; ++r) {
         grids[e % pols_].add(c.cells[e / pols_].first_y + r / k, c.cells[e / pols_].first_x + r % k,
-                             fields[e] * c.weights[e][static_cast<std::size_t>(r)]);
+                             fields[e] * c.weights[e][r]);
       }
     }
     const auto x = grids[0].transformed(), y = grids[1].transformed();
@@ -88,7 +88,7 @@ class MoffReference final : public ReferencePath {
   }
 
   const Channel& prepared(std::int64_t channel) {
-    auto& slot = channels_[static_cast<std::size_t>(channel)];
+    auto& slot = channels_[channel];
     if (slot) return *slot;
     slot = std::make_unique<Channel>();
     slot->cells = antenna_cells(config_, channel);

@@ -65,13 +65,12 @@ class VisReference final : public VisImager {
   std::vector<cf64> calibrated(const VisInput& input, std::int64_t channel, double* weights) const {
     const auto n_inputs = static_cast<std::int64_t>(config_.inputs.size());
     const auto pols = n_pols(config_);
-    const auto* gain = &gains_[static_cast<std::size_t>(channel * n_inputs)];
+    const auto* gain = &gains_[channel * n_inputs];
     const auto element = used_elements(config_, {gain, static_cast<std::size_t>(n_inputs)});
     std::vector<cf64> matrix(n_elements_ * n_elements_);
     for (std::int64_t j = 0; j < n_inputs; ++j) {
       for (std::int64_t i = 0; i <= j; ++i) {
-        const auto e = element[static_cast<std::size_t>(i)],
-                   f = element[static_cast<std::size_t>(j)];
+        const auto e = element[i], f = element[j];
         if (e < 0 || f < 0) continue;
         if (config_.remove_autos && e / pols == f / pols) continue;
         const std::int64_t at = channel * n_pairs(n_inputs) + pair_index(i, j);

@@ -58,7 +58,7 @@ Peak peak_near(const Config& config, const std::vector<double>& image, const Dir
   }
   const auto at = [&](std::int64_t x, std::int64_t y) {
     return x < 0 || y < 0 || x >= n || y >= n ? std::numeric_limits<double>::quiet_NaN()
-                                              : image[static_cast<std::size_t>(y * n + x)];
+                                              : image[y * n + x];
   };
   Peak peak;
   bool found = false;
@@ -77,8 +77,7 @@ Peak peak_near(const Config& config, const std::vector<double>& image, const Dir
   std::array<std::array<double, 3>, 3> around{};
   for (std::int64_t j = 0; j < 3; ++j) {
     for (std::int64_t i = 0; i < 3; ++i) {
-      around[static_cast<std::size_t>(j)][static_cast<std::size_t>(i)] =
-          at(peak.x + i - 1, peak.y + j - 1);
+      around[j][i] = at(peak.x + i - 1, peak.y + j - 1);
     }
   }
   const auto [dx, dy] = paraboloid_top(around);

@@ -57,8 +57,8 @@ std::vector<double> transformed(const Lags& lags, std::int64_t k, std::int64_t g
     return roots[std::size_t(j < 0 ? j + g : j)];
   };
   const std::int64_t n = 2 * k - 1;
-  std::vector<double> taper(static_cast<std::size_t>(g * g));
-  std::vector<cf64> rows(static_cast<std::size_t>(n * g));
+  std::vector<double> taper(g * g);
+  std::vector<cf64> rows(n * g);
   for (std::int64_t v = 0; v < n; ++v) {
     for (std::int64_t x = 0; x < g; ++x) {
       cf64 sum = 0;
@@ -166,7 +166,7 @@ std::vector<double> direct_taper(const AllSkyConfig& config) {
     axis.push_back(sum);
   }
   std::vector<double> taper;
-  taper.reserve(static_cast<std::size_t>(g * g));
+  taper.reserve(g * g);
   for (const double y : axis) {
     for (const double x : axis) taper.push_back(y * x);
   }

@@ -47,7 +47,7 @@ std::vector<Receptor> used_receptors(const AllSkyConfig& config, const cf32* gai
   for (std::size_t i = 0; i < config.inputs.size(); ++i) {
     const auto& role = config.inputs[i];
     if (!is_used(role, gains[i])) continue;
-    auto& receptor = receptors[static_cast<std::size_t>(role.antenna)];
+    auto& receptor = receptors[role.antenna];
     (role.pol == 0 ? receptor.x : receptor.y) = static_cast<std::int64_t>(i);
   }
   return receptors;
@@ -140,10 +140,10 @@ void add_vis_weights(const AllSkyConfig& config, std::span<const cf32> gains,
       continue;
     }
     for (std::int64_t j = 0; j < n_inputs; ++j) {
-      const auto& b = config.inputs[static_cast<std::size_t>(j)];
+      const auto& b = config.inputs[j];
       if (!is_used(b, gain[j])) continue;
       for (std::int64_t i = 0; i <= j; ++i) {
-        const auto& a = config.inputs[static_cast<std::size_t>(i)];
+        const auto& a = config.inputs[i];
         if (!is_used(a, gain[i]) || (config.remove_autos && a.antenna == b.antenna)) continue;
         const double n = counts[channel * n_pairs(n_inputs) + pair_index(i, j)];
         sums[a.pol != b.pol ? 2 : a.pol] += a.pol == b.pol && i != j ? 2 * n : n;

@@ -20,7 +20,7 @@ struct SeriesCell {
 };
 
 float weight_at(std::span<const float> weights, std::int64_t t) {
-  return weights.empty() ? 1.0f : weights[static_cast<std::size_t>(t / 64)];
+  return weights.empty() ? 1.0f : weights[t / 64];
 }
 
 /// Cells on either side of the pulse; those with less than half of their columns are empty.
@@ -36,7 +36,7 @@ std::vector<SeriesCell> cells_about(std::span<const float> x, std::span<const fl
       for (std::int64_t t = first; t < first + size; ++t) {
         const float w = weight_at(weights, t);
         if (!(w > 0) || w < 0.75f * maximum) continue;
-        const auto v = static_cast<double>(x[static_cast<std::size_t>(t)]);
+        const auto v = static_cast<double>(x[t]);
         ++c.n;
         c.sum += v;
         c.squares += v * v;

@@ -51,7 +51,7 @@ struct Clusterer::Impl {
   static std::int64_t bin_of(std::int64_t start) {
     return (start >= 0 ? start : start - kHitBin + 1) / kHitBin;
   }
-  Bin& bin_at(const Hit& t) { return bins[static_cast<std::size_t>(bin_of(t.start) - first_bin)]; }
+  Bin& bin_at(const Hit& t) { return bins[bin_of(t.start) - first_bin]; }
   std::int64_t reach_of(const Hit& t) const {
     return static_cast<std::int64_t>(model.reach(t)) + 1;
   }
@@ -66,7 +66,7 @@ struct Clusterer::Impl {
 
   void fill_bins() {
     first_bin = bin_of(earliest);
-    bins.assign(static_cast<std::size_t>(bin_of(latest) - first_bin + 1), Bin{});
+    bins.assign(bin_of(latest) - first_bin + 1, Bin{});
     for (const Hit& t : waiting) bin_at(t).add(t, reach_of(t));
     next_lo.resize(bins.size() + 1);
     next_lo.back() = std::numeric_limits<std::int64_t>::max();
@@ -84,8 +84,8 @@ struct Clusterer::Impl {
     std::int64_t hi = std::numeric_limits<std::int64_t>::min();
     const auto n = static_cast<std::int64_t>(bins.size());
     for (group.end = group.first; group.end < std::min(n, group.first + longest); ++group.end) {
-      hi = std::max(hi, bins[static_cast<std::size_t>(group.end)].hi);
-      if (next_lo[static_cast<std::size_t>(group.end + 1)] > hi) {
+      hi = std::max(hi, bins[group.end].hi);
+      if (next_lo[group.end + 1] > hi) {
         group.context = ++group.end;
         return tick == std::numeric_limits<std::int64_t>::max() || tick - reach > hi;
       }
@@ -100,13 +100,11 @@ struct Clusterer::Impl {
   /// Behind the last bin within reach of the cut whose hits have to do with those before it.
   std::int64_t context_of(const Group& group) const {
     std::int64_t hi = std::numeric_limits<std::int64_t>::min(), context = group.end;
-    for (std::int64_t b = group.first; b < group.end; ++b)
-      hi = std::max(hi, bins[static_cast<std::size_t>(b)].hi);
+    for (std::int64_t b = group.first; b < group.end; ++b) hi = std::max(hi, bins[b].hi);
     const std::int64_t cut = (first_bin + group.end) * kHitBin;
     const std::int64_t maximum = std::min(std::ssize(bins), group.end + reach / kHitBin);
     for (std::int64_t b = group.end; b < maximum; ++b)
-      if (bins[static_cast<std::size_t>(b)].lo < cut || (first_bin + b) * kHitBin < hi)
-        context = b + 1;
+      if (bins[b].lo < cut || (first_bin + b) * kHitBin < hi) context = b + 1;
     return context;
   }
 
@@ -115,8 +113,7 @@ struct Clusterer::Impl {
     float maximum = 0;
     const std::int64_t tick = (first_bin + bin) * kHitBin;
     for (std::int64_t b = std::max<std::int64_t>(0, bin - kMaxWidth / kHitBin - 1); b < bin; ++b)
-      if (bins[static_cast<std::size_t>(b)].last > tick)
-        maximum = std::max(maximum, bins[static_cast<std::size_t>(b)].strongest);
+      if (bins[b].last > tick) maximum = std::max(maximum, bins[b].strongest);
     return maximum;
   }
 
@@ -141,7 +138,7 @@ struct Clusterer::Impl {
   /// The next group from `group.first` on that is complete.
   bool next_group(std::int64_t tick, Group& group) const {
     const auto n = std::ssize(bins);
-    while (group.first < n && bins[static_cast<std::size_t>(group.first)].count == 0) ++group.first;
+    while (group.first < n && bins[group.first].count == 0) ++group.first;
     return group.first < n && find_end(tick, group);
   }
 
@@ -155,7 +152,7 @@ struct Clusterer::Impl {
     sorted.resize(waiting.size());
     for (const Hit& t : waiting) {
       Bin& b = bin_at(t);
-      sorted[static_cast<std::size_t>(b.begin + b.count++)] = t;
+      sorted[b.begin + b.count++] = t;
     }
   }
 
@@ -174,7 +171,7 @@ struct Clusterer::Impl {
     }
     for (const Hit& t : left) {
       Bin& b = bin_at(t);
-      sorted[static_cast<std::size_t>(b.begin + b.count)] = t;
+      sorted[b.begin + b.count] = t;
       b.add(t, reach_of(t));
     }
     find_next_lo(first, end);

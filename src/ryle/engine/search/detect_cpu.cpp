@@ -33,7 +33,7 @@ class CpuDetector final : public Detector {
         kernel_(kernel),
         name_(std::string("search/cpu/") + kernel.name),
         octaves_(octaves(boxcar_widths(config.max_width))),
-        statistics_(static_cast<std::size_t>(config.n_trials)),
+        statistics_(config.n_trials),
         row_(rounded_up(config.max_columns) + 64),
         blocks_(config.max_columns / 64 + 2),
         pieces_(config.max_columns / kStartsPerPiece + 8),
@@ -41,7 +41,7 @@ class CpuDetector final : public Detector {
         block_hits_(kFullOctaves * blocks_ * queue.n_workers()),
         below_(8 * pieces_ * queue.n_workers()),
         samples_(kSamples * queue.n_workers()),
-        hits_(static_cast<std::size_t>((config.n_trials + kTrialsPerTask - 1) / kTrialsPerTask)) {
+        hits_((config.n_trials + kTrialsPerTask - 1) / kTrialsPerTask) {
     for (int d = 0; d < octaves_.back().halvings + 3; ++d) {
       place_.push_back(cell_bytes_);
       cell_bytes_ += rounded_up((config.max_columns >> d) + 1) + kCellPad + 64;
@@ -56,7 +56,7 @@ class CpuDetector final : public Detector {
   void execute(Queue& queue, const DetectInput& in, std::vector<Hit>& hits) override {
     for_each_task(
         queue, static_cast<std::int64_t>(hits_.size()), [&](std::int64_t slot, std::int64_t task) {
-          auto& list = hits_[static_cast<std::size_t>(task)];
+          auto& list = hits_[task];
           list.clear();
           const std::int64_t end = std::min(config_.n_trials, (task + 1) * kTrialsPerTask);
           for (std::int64_t trial = task * kTrialsPerTask; trial < end; ++trial) {
@@ -191,7 +191,7 @@ class CpuDetector final : public Detector {
     const float* weights = in.weights == nullptr ? nullptr : in.weights + trial * in.weight_stride;
     Moments m;
     const SeriesStatistics s = measure(in, x, weights, slot, m);
-    statistics_[static_cast<std::size_t>(trial)] = s;
+    statistics_[trial] = s;
     if (!(s.sigma > 0)) return;
     Row<T> row{in, x, weights, trial, slot, s, m.center, 1.0, 0, {}, {}, nullptr};
     if (weights == nullptr) {

@@ -13,11 +13,11 @@ class ReferenceDetector final : public Detector {
   explicit ReferenceDetector(const DetectConfig& config)
       : config_(config),
         octaves_(octaves(boxcar_widths(config.max_width))),
-        statistics_(static_cast<std::size_t>(config.n_trials)) {}
+        statistics_(config.n_trials) {}
 
   void execute(Queue&, const DetectInput& in, std::vector<Hit>& hits) override {
     for (std::int64_t trial = 0; trial < config_.n_trials; ++trial) {
-      SeriesStatistics& s = statistics_[static_cast<std::size_t>(trial)];
+      SeriesStatistics& s = statistics_[trial];
       s = measure(in, trial);
       if (!(s.sigma > 0)) continue;
       for (const Octave& octave : octaves_) search(in, trial, s, octave, hits);
@@ -50,8 +50,7 @@ class ReferenceDetector final : public Detector {
     const auto n = static_cast<std::int64_t>(columns.size());
     const std::int64_t step = std::max<std::int64_t>(1, (n + 511) / 512);
     std::vector<std::int64_t> sample;
-    for (std::int64_t k = 0; k < n; k += step)
-      sample.push_back(value(in, trial, columns[static_cast<std::size_t>(k)]));
+    for (std::int64_t k = 0; k < n; k += step) sample.push_back(value(in, trial, columns[k]));
     Moments m;
     robust_start(sample, m);
     double weights = 0;

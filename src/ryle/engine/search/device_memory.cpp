@@ -62,12 +62,11 @@ std::vector<std::int64_t> tree_pass_rows(const DedisperseConfig& config) {
   for (std::size_t k = 0; k < tree.size(); ++k) {  // a node before its parts
     const TreeNode& node = tree[k];
     rows.resize(std::max(rows.size(), static_cast<std::size_t>(node.depth) + 1));
-    rows[static_cast<std::size_t>(node.depth)] += static_cast<std::int64_t>(sweeps[k].size());
+    rows[node.depth] += static_cast<std::int64_t>(sweeps[k].size());
     if (node.part_node.empty()) continue;
     for (const std::int32_t sweep : sweeps[k])
       for (std::int64_t p = 0; p < node.n_parts(); ++p)
-        sweeps[static_cast<std::size_t>(node.part_node[static_cast<std::size_t>(p)])].insert(
-            tree_place(dispersion, node, p, sweep).sweep);
+        sweeps[node.part_node[p]].insert(tree_place(dispersion, node, p, sweep).sweep);
   }
   std::reverse(rows.begin(), rows.end());
   return rows;

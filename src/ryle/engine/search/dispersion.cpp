@@ -135,15 +135,14 @@ double dispersion_constant(std::string_view name) {
 }
 
 double Band::delay_samples(std::int64_t channel, double dm_pc_cm3) const {
-  const double x = inverse_square_mhz(center_hz[static_cast<std::size_t>(channel)]) -
-                   inverse_square_mhz(center_hz.back());
+  const double x = inverse_square_mhz(center_hz[channel]) - inverse_square_mhz(center_hz.back());
   return k_dm * dm_pc_cm3 * x / sample_interval_s;
 }
 
 double Band::sweep_samples_per_dm() const { return delay_samples(0, 1); }
 
 double Band::smearing_samples(std::int64_t channel, double dm_pc_cm3) const {
-  const double nu = center_hz[static_cast<std::size_t>(channel)];
+  const double nu = center_hz[channel];
   const double half = 0.5 * channel_width_hz;
   return k_dm * dm_pc_cm3 * (inverse_square_mhz(nu - half) - inverse_square_mhz(nu + half)) /
          sample_interval_s;

@@ -106,7 +106,7 @@ struct DriftFilter::Impl {
       for (std::int64_t t = 0; t < end; ++t) {
         const float v = x[first + t];
         const bool number = v - v == 0;  // not of infinity
-        to[t] = number && absent[static_cast<std::size_t>(first + t)] == 0 ? v : kGone;
+        to[t] = number && absent[first + t] == 0 ? v : kGone;
       }
       std::fill(to + end, to + kDriftPiece, kGone);
       for (std::int64_t t = 0; t < kDriftPiece; t += shape.cell)
@@ -130,13 +130,13 @@ struct DriftFilter::Impl {
         const float* cells = plane(static_cast<std::int64_t>(c)) + first;
         for (int i = 0; i < n; ++i) {
           const float u = within((cells[i] - level.center) * level.inverse, kMaxDeviation);
-          sums[static_cast<std::size_t>(i)] += is_there(u) ? u : 0.0f;
-          numbers[static_cast<std::size_t>(i)] += is_there(u) ? 1.0f : 0.0f;
+          sums[i] += is_there(u) ? u : 0.0f;
+          numbers[i] += is_there(u) ? 1.0f : 0.0f;
         }
       }
       for (int i = 0; i < n; ++i) {
         const auto k = static_cast<std::size_t>(i);
-        common[static_cast<std::size_t>(first + i)] = numbers[k] > 0 ? sums[k] / numbers[k] : kGone;
+        common[first + i] = numbers[k] > 0 ? sums[k] / numbers[k] : kGone;
       }
     });
   }
@@ -175,22 +175,20 @@ struct DriftFilter::Impl {
     const float response =
         level.scatter > 0 ? response_of(cells, level, common.data(), shape.plane) : 0.0f;
     const int n_own = shape.plane / kDriftJoined;
-    std::vector<float> own(static_cast<std::size_t>(n_own)), middle(own), rest(own);
-    for (int k = 0; k < n_own; ++k)
-      own[static_cast<std::size_t>(k)] = own_level(cells, level, common.data(), response, k);
+    std::vector<float> own(n_own), middle(own), rest(own);
+    for (int k = 0; k < n_own; ++k) own[k] = own_level(cells, level, common.data(), response, k);
     const CellRange out_own{go.first / kDriftJoined, go.end / kDriftJoined};
     const CellRange all = averaged(out_own, shape.own_half);
     for (int k = all.first; k < all.end; ++k)
-      middle[static_cast<std::size_t>(k)] =
-          first_average(own.data(), k, shape.own_half, joined_range(there), kOwnLimit,
-                        &rest[static_cast<std::size_t>(k)]);
+      middle[k] =
+          first_average(own.data(), k, shape.own_half, joined_range(there), kOwnLimit, &rest[k]);
     const float* samples = ring.data() + channel * shape.ring();
     std::int64_t t = 0;
     for (int k = out_own.first; k < out_own.end; ++k) {
       const float here = second_average(middle.data(), rest.data(), k, shape.own_half, out_own);
       for (int i = kDriftJoined * k; i < kDriftJoined * (k + 1); ++i, t += shape.cell) {
-        const float value = correction_of(level, response, shared[static_cast<std::size_t>(i)],
-                                          here, targets[c], config.multiply);
+        const float value =
+            correction_of(level, response, shared[i], here, targets[c], config.multiply);
         const float* from = samples + (out + t) % shape.ring();
         if (config.multiply)
           for (int j = 0; j < shape.cell; ++j) to[t + j] = from[j] * value;
@@ -227,7 +225,7 @@ std::int64_t DriftFilter::execute(Queue& queue, const float* data, std::int64_t 
   find_absent(queue, data, stride, me.config.n_channels, n, me.absent);
   queue.parallel_for(me.config.n_channels, [&](std::int64_t c) {
     me.take(c, n > 0 ? data + c * stride : nullptr, n);
-    me.levels[static_cast<std::size_t>(c)] = level_of(me.plane(c), shape.plane);
+    me.levels[c] = level_of(me.plane(c), shape.plane);
   });
   me.in += shape.block;
   const std::int64_t n_out = std::max<std::int64_t>(0, me.in - shape.lag - me.out);

@@ -31,8 +31,7 @@ class Tree final : public Dedisperser {
     // Formats by depth: the largest node decides, so the parts of a node have the same.
     for (const TreeNode& node : tree_) {
       if (static_cast<std::size_t>(node.depth) >= wide_.size()) wide_.push_back(false);
-      if (sum_format(node.n_channels, config.max_code) == SumFormat::u32)
-        wide_[static_cast<std::size_t>(node.depth)] = true;
+      if (sum_format(node.n_channels, config.max_code) == SumFormat::u32) wide_[node.depth] = true;
     }
     const bool any_wide = wide_.size() > 1 && wide_[1];
     scratch_stride_ = elements * (any_wide ? 2 : 1) + 256;
@@ -52,7 +51,7 @@ class Tree final : public Dedisperser {
   TrackError track_error() const override { return error_; }
 
  private:
-  bool wide(const TreeNode& node) const { return wide_[static_cast<std::size_t>(node.depth)]; }
+  bool wide(const TreeNode& node) const { return wide_[node.depth]; }
   static std::uint16_t* place(std::uint16_t* scratch, std::int64_t elements, bool wide) {
     return scratch + (wide ? 2 : 1) * elements;
   }
@@ -61,22 +60,20 @@ class Tree final : public Dedisperser {
     if (node.part_node.empty())
       return max_code_ * 4 <= 255 ? kernel_.merge_byte_quads : kernel_.merge_bytes;
     if (!wide(node)) return kernel_.merge_u16;
-    return wide(tree_[static_cast<std::size_t>(node.part_node[0])]) ? kernel_.merge_u32
-                                                                    : kernel_.merge_u16_u32;
+    return wide(tree_[node.part_node[0]]) ? kernel_.merge_u32 : kernel_.merge_u16_u32;
   }
 
   void run(const TreeTile& tile, const OutputWork& work, std::uint16_t* scratch) {
     for (const TreeStep& step : tile.steps) {
-      const TreeNode& node = tree_[static_cast<std::size_t>(step.node)];
+      const TreeNode& node = tree_[step.node];
       const void* parts[kMaxChildren] = {};
       for (std::int64_t k = 0; k < node.n_parts(); ++k) {
         if (node.part_node.empty()) {
-          parts[k] = work.codes + node.bounds[static_cast<std::size_t>(k)] * work.code_stride;
+          parts[k] = work.codes + node.bounds[k] * work.code_stride;
         } else {
-          const std::int64_t child = node.part_node[static_cast<std::size_t>(k)];
-          const TreeStep& made =
-              tile.steps[static_cast<std::size_t>(tile.step_of[static_cast<std::size_t>(child)])];
-          parts[k] = place(scratch, made.out, wide(tree_[static_cast<std::size_t>(child)]));
+          const std::int64_t child = node.part_node[k];
+          const TreeStep& made = tile.steps[tile.step_of[child]];
+          parts[k] = place(scratch, made.out, wide(tree_[child]));
         }
       }
       TreeMerge merge{parts,
@@ -116,7 +113,7 @@ class Tree final : public Dedisperser {
       const std::int32_t* wanted = config.delays.data() + i * config.n_channels;
       const auto track = tree_track(tree_, dispersion, wanted[0]);
       for (std::int64_t c = 0; c < config.n_channels; ++c) {
-        const double off = track[static_cast<std::size_t>(c)] - wanted[c];
+        const double off = track[c] - wanted[c];
         error.max_samples = std::max(error.max_samples, std::abs(off));
         squares += off * off;
         count += 1;

@@ -31,11 +31,9 @@ std::int64_t add_node(std::int64_t first, std::int64_t n, std::int64_t depth,
   tree.push_back(node);
   if (part == 1) return index;
   for (std::int64_t k = 0; k < n_parts; ++k) {
-    const std::int64_t child = add_node(
-        node.bounds[static_cast<std::size_t>(k)],
-        node.bounds[static_cast<std::size_t>(k + 1)] - node.bounds[static_cast<std::size_t>(k)],
-        depth + 1, tree);
-    tree[static_cast<std::size_t>(index)].part_node.push_back(child);
+    const std::int64_t child =
+        add_node(node.bounds[k], node.bounds[k + 1] - node.bounds[k], depth + 1, tree);
+    tree[index].part_node.push_back(child);
   }
   return index;
 }
@@ -63,8 +61,7 @@ class Tiler {
   TreeTile run(const std::vector<std::int32_t>& rows, std::vector<std::int64_t> trials) {
     TreeTile tile;
     tile.trials = std::move(trials);
-    for (const std::int64_t trial : tile.trials)
-      root_.push_back(rows[static_cast<std::size_t>(trial)]);
+    for (const std::int64_t trial : tile.trials) root_.push_back(rows[trial]);
     for (std::size_t node = 0; node < tree_.size(); ++node) pass_down(node);
     for (std::size_t node = 1; node < tree_.size(); ++node) lay_out(node);
     tile.step_of.resize(tree_.size());
@@ -89,8 +86,7 @@ class Tiler {
     for_rows(node, [&](std::int32_t sweep, std::int32_t low, std::int32_t high, std::int32_t) {
       for (std::int64_t part = 0; part < n.n_parts(); ++part) {
         const TreePlace p = tree_place(dispersion_, n, part, sweep);
-        widen(needs_[static_cast<std::size_t>(n.part_node[static_cast<std::size_t>(part)])],
-              p.sweep, low + p.start, high + p.start);
+        widen(needs_[n.part_node[part]], p.sweep, low + p.start, high + p.start);
       }
     });
   }
@@ -112,7 +108,7 @@ class Tiler {
     std::int64_t next = out + sizes_[node];
     for (const std::int64_t child : n.part_node) {
       place(static_cast<std::size_t>(child), next, tile);
-      next += sizes_[static_cast<std::size_t>(child)];
+      next += sizes_[child];
     }
     tile.scratch_elements = std::max(tile.scratch_elements, next);
     TreeStep step;
@@ -126,9 +122,7 @@ class Tiler {
         const TreePlace p = tree_place(dispersion_, n, part, sweep);
         std::int32_t offset = begin + p.start;
         if (!n.part_node.empty()) {
-          const Need& need =
-              needs_[static_cast<std::size_t>(n.part_node[static_cast<std::size_t>(part)])].at(
-                  p.sweep);
+          const Need& need = needs_[n.part_node[part]].at(p.sweep);
           offset += need.at - need.begin;
         }
         step.offsets.push_back(offset);
@@ -155,12 +149,12 @@ std::vector<TreeNode> tree_of(std::int64_t n_channels) {
 
 TreePlace tree_place(const std::vector<double>& x, const TreeNode& node, std::int64_t part,
                      std::int32_t sweep) {
-  const auto at = [&](std::int64_t channel) { return x[static_cast<std::size_t>(channel)]; };
+  const auto at = [&](std::int64_t channel) { return x[channel]; };
   const double top = at(node.first_channel + node.n_channels - 1);
   const double span = at(node.first_channel) - top;
   if (!(span > 0)) return {};
-  const double low = at(node.bounds[static_cast<std::size_t>(part)]) - top;
-  const double high = at(node.bounds[static_cast<std::size_t>(part + 1)] - 1) - top;
+  const double low = at(node.bounds[part]) - top;
+  const double high = at(node.bounds[part + 1] - 1) - top;
   const auto start = static_cast<std::int32_t>(std::lrint(sweep * (high / span)));
   const auto end = static_cast<std::int32_t>(std::lrint(sweep * (low / span)));
   return {start, end - start};
@@ -168,36 +162,32 @@ TreePlace tree_place(const std::vector<double>& x, const TreeNode& node, std::in
 
 std::vector<double> tree_dispersion(const DedisperseConfig& config) {
   const std::int64_t n = config.n_channels;
-  std::vector<double> x(static_cast<std::size_t>(n), 0.0);
+  std::vector<double> x(n, 0.0);
   if (!config.dispersion.empty()) {
     const double top = config.dispersion.back(), span = config.dispersion.front() - top;
-    for (std::int64_t c = 0; c < n && span > 0; ++c)
-      x[static_cast<std::size_t>(c)] =
-          (config.dispersion[static_cast<std::size_t>(c)] - top) / span;
+    for (std::int64_t c = 0; c < n && span > 0; ++c) x[c] = (config.dispersion[c] - top) / span;
   } else {
     double squares = 0;
     for (std::int64_t i = 0; i < config.n_trials; ++i) {
       const auto* delays = config.delays.data() + i * n;
       const double sweep = delays[0];
       squares += sweep * sweep;
-      for (std::int64_t c = 0; c < n; ++c) x[static_cast<std::size_t>(c)] += sweep * delays[c];
+      for (std::int64_t c = 0; c < n; ++c) x[c] += sweep * delays[c];
     }
     for (auto& value : x) value = squares > 0 ? value / squares : 0;
     for (std::int64_t c = n - 2; c >= 0; --c)  // roundings
-      x[static_cast<std::size_t>(c)] =
-          std::max(x[static_cast<std::size_t>(c)], x[static_cast<std::size_t>(c + 1)]);
+      x[c] = std::max(x[c], x[c + 1]);
   }
   const std::vector<std::int32_t> rows = tree_rows(config);
   for (std::int64_t i = 0; i < config.n_trials;
        i += std::max<std::int64_t>(1, config.n_trials / 64)) {
     for (std::int64_t c = 0; c < n; ++c) {
-      const double wanted = rows[static_cast<std::size_t>(i)] * x[static_cast<std::size_t>(c)];
-      const double off = wanted - config.delays[static_cast<std::size_t>(i * n + c)];
-      if (!(std::abs(off) <= 1.5) ||
-          (c > 0 && x[static_cast<std::size_t>(c)] > x[static_cast<std::size_t>(c - 1)]))
+      const double wanted = rows[i] * x[c];
+      const double off = wanted - config.delays[i * n + c];
+      if (!(std::abs(off) <= 1.5) || (c > 0 && x[c] > x[c - 1]))
         throw UnsupportedError("search implementation \"fdmt\": trial " + std::to_string(i) +
                                ", channel " + std::to_string(c) + ": the delay of " +
-                               std::to_string(config.delays[static_cast<std::size_t>(i * n + c)]) +
+                               std::to_string(config.delays[i * n + c]) +
                                " samples is not that of dispersion (" + std::to_string(wanted) +
                                "); \"cpu\" sums any delays");
     }
@@ -208,7 +198,7 @@ std::vector<double> tree_dispersion(const DedisperseConfig& config) {
 std::vector<std::int32_t> tree_rows(const DedisperseConfig& config) {
   std::vector<std::int32_t> rows;
   for (std::int64_t i = 0; i < config.n_trials; ++i)
-    rows.push_back(config.delays[static_cast<std::size_t>(i * config.n_channels)]);
+    rows.push_back(config.delays[i * config.n_channels]);
   return rows;
 }
 
@@ -223,9 +213,9 @@ std::vector<std::int32_t> tree_track(const std::vector<TreeNode>& tree,
       TreePlace p = tree_place(dispersion, node, part, of_node[k].sweep);
       p.start += of_node[k].start;
       if (node.part_node.empty()) {
-        track[static_cast<std::size_t>(node.bounds[static_cast<std::size_t>(part)])] = p.start;
+        track[node.bounds[part]] = p.start;
       } else {
-        of_node[static_cast<std::size_t>(node.part_node[static_cast<std::size_t>(part)])] = p;
+        of_node[node.part_node[part]] = p;
       }
     }
   }
@@ -235,7 +225,7 @@ std::vector<std::int32_t> tree_track(const std::vector<TreeNode>& tree,
 std::vector<TreeTile> tree_tiles(const DedisperseConfig& config, const std::vector<TreeNode>& tree,
                                  const std::vector<double>& dispersion) {
   const std::vector<std::int32_t> rows = tree_rows(config);
-  const auto row = [&](std::int64_t trial) { return rows[static_cast<std::size_t>(trial)]; };
+  const auto row = [&](std::int64_t trial) { return rows[trial]; };
   std::vector<std::int64_t> order(rows.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),

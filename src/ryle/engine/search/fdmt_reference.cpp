@@ -22,8 +22,7 @@ class TreeReference final : public Dedisperser {
                void* sums, std::int64_t sum_stride) override {
     const SumFormat format = sum_format(config_.n_channels, config_.max_code);
     for (std::int64_t trial = 0; trial < config_.n_trials; ++trial) {
-      const std::int32_t sweep =
-          config_.delays[static_cast<std::size_t>(trial * config_.n_channels)];
+      const std::int32_t sweep = config_.delays[trial * config_.n_channels];
       for (std::int64_t t = 0; t < n_outputs; ++t) {
         const std::int64_t sum = value(tree_[0], sweep, codes + t, code_stride);
         store_sum(sums, format, trial * sum_stride + t, sum);
@@ -47,13 +46,13 @@ class TreeReference final : public Dedisperser {
                         : 0;
       };
       const std::int64_t start = round(to), end = round(from);
-      sum += node.part_node.empty() ? codes[from * stride + start]
-                                    : value(tree_[static_cast<std::size_t>(node.part_node[p])],
-                                            end - start, codes + start, stride);
+      sum += node.part_node.empty()
+                 ? codes[from * stride + start]
+                 : value(tree_[node.part_node[p]], end - start, codes + start, stride);
     }
     return sum;
   }
-  double x(std::int64_t channel) const { return x_[static_cast<std::size_t>(channel)]; }
+  double x(std::int64_t channel) const { return x_[channel]; }
 
   DedisperseConfig config_;
   std::vector<double> x_;

@@ -21,13 +21,12 @@ std::vector<double> less_neighbors(const std::vector<double>& values,
   const auto n = static_cast<std::int64_t>(values.size());
   std::vector<double> out(values.size(), 0.0), around;
   for (std::int64_t c = 0; c < n; ++c) {
-    if (good[static_cast<std::size_t>(c)] == 0) continue;
+    if (good[c] == 0) continue;
     around.clear();
     for (std::int64_t k = std::max<std::int64_t>(0, c - kNeighbors);
          k <= std::min(n - 1, c + kNeighbors); ++k)
-      if (good[static_cast<std::size_t>(k)] != 0)
-        around.push_back(values[static_cast<std::size_t>(k)]);
-    out[static_cast<std::size_t>(c)] = values[static_cast<std::size_t>(c)] - median_of(around);
+      if (good[k] != 0) around.push_back(values[k]);
+    out[c] = values[c] - median_of(around);
   }
   return out;
 }

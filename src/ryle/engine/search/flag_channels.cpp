@@ -95,12 +95,9 @@ std::vector<std::uint8_t> iqrm(const std::vector<double>& values,
   for (const std::int64_t lag : lags) {
     std::vector<double> differences;
     const auto pair_good = [&](std::int64_t i) {
-      return i + lag >= 0 && i + lag < n && good[static_cast<std::size_t>(i)] &&
-             good[static_cast<std::size_t>(i + lag)];
+      return i + lag >= 0 && i + lag < n && good[i] && good[i + lag];
     };
-    const auto difference = [&](std::int64_t i) {
-      return values[static_cast<std::size_t>(i)] - values[static_cast<std::size_t>(i + lag)];
-    };
+    const auto difference = [&](std::int64_t i) { return values[i] - values[i + lag]; };
     for (std::int64_t i = 0; i < n; ++i)
       if (pair_good(i)) differences.push_back(difference(i));
     if (differences.size() < 8) continue;
@@ -111,14 +108,13 @@ std::vector<std::uint8_t> iqrm(const std::vector<double>& values,
     for (std::int64_t i = 0; i < n; ++i) {
       if (!pair_good(i) || !(difference(i) - middle > threshold * sigma)) continue;
       votes.emplace_back(i + lag, i);
-      ++received[static_cast<std::size_t>(i)];
+      ++received[i];
     }
   }
   // Only the vote of a neighbour that looks better itself counts.
   std::vector<std::uint8_t> flagged(values.size(), 0);
   for (const auto& [voter, accused] : votes) {
-    if (received[static_cast<std::size_t>(voter)] < received[static_cast<std::size_t>(accused)])
-      flagged[static_cast<std::size_t>(accused)] = 1;
+    if (received[voter] < received[accused]) flagged[accused] = 1;
   }
   return flagged;
 }

@@ -275,7 +275,7 @@ struct SpectraFlagger::Impl {
     const std::int64_t first_tick = next_tick - n_past;
     const auto mask = [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t t = std::max(first, n_past); t < std::min(end, all.n_columns); ++t)
-        masked[static_cast<std::size_t>(t - n_past)] = 1;
+        masked[t - n_past] = 1;
       blank_columns(all, first, end);
       blank_columns(work, first, end);
       ++report.n_masked_runs;
@@ -359,7 +359,7 @@ SpectraFlagger::Past SpectraFlagger::past() const {
 void SpectraFlagger::execute(const std::vector<float>& sums, const std::vector<float>& counts,
                              std::int64_t n, std::vector<std::uint8_t>& masked) {
   Impl& me = *impl_;
-  masked.assign(static_cast<std::size_t>(n), 0);
+  masked.assign(n, 0);
   const std::int64_t n_past = me.past.n_columns;
   GroupPlane all = me.joined(sums, counts, n);
   me.take_apart(all, n_past, masked);

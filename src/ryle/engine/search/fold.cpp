@@ -28,8 +28,8 @@ void check(std::size_t n_samples, double interval_s, const FoldConfig& c) {
 void turned(const Fold& f, double df0, double df1, std::vector<double>& sums,
             std::vector<double>& counts) {
   const std::int64_t n = f.config.n_bins;
-  sums.assign(static_cast<std::size_t>(n), 0.0);
-  counts.assign(static_cast<std::size_t>(n), 0.0);
+  sums.assign(n, 0.0);
+  counts.assign(n, 0.0);
   for (std::size_t s = 0; s < f.middle_s.size(); ++s) {
     const double t = f.middle_s[s];
     const auto shift = static_cast<std::int64_t>(
@@ -93,7 +93,7 @@ Fold fold(std::span<const float> series, double interval_s, const FoldConfig& co
   const auto n_samples = static_cast<std::int64_t>(series.size());
   f.duration_s = static_cast<double>(n_samples) * interval_s;
   const std::int64_t subs = std::min(config.n_sub_integrations, n_samples);
-  f.sums.assign(static_cast<std::size_t>(subs * config.n_bins), 0.0);
+  f.sums.assign(subs * config.n_bins, 0.0);
   f.counts.assign(f.sums.size(), 0);
   for (std::int64_t s = 0; s < subs; ++s)
     f.middle_s.push_back(f.duration_s * (static_cast<double>(s) + 0.5) / static_cast<double>(subs));
@@ -101,7 +101,7 @@ Fold fold(std::span<const float> series, double interval_s, const FoldConfig& co
   const double shift =
       n_samples > 0 && std::isfinite(series[0]) ? static_cast<double>(series[0]) : 0;
   for (std::int64_t k = 0; k < n_samples; ++k) {
-    const auto x = static_cast<double>(series[static_cast<std::size_t>(k)]);
+    const auto x = static_cast<double>(series[k]);
     if (!std::isfinite(x)) continue;
     const double t = static_cast<double>(k) * interval_s;
     const double phase = config.phase(t);
@@ -109,8 +109,8 @@ Fold fold(std::span<const float> series, double interval_s, const FoldConfig& co
         std::min(config.n_bins - 1, static_cast<std::int64_t>((phase - std::floor(phase)) *
                                                               static_cast<double>(config.n_bins)));
     const std::int64_t at = (k * subs / n_samples) * config.n_bins + bin;
-    f.sums[static_cast<std::size_t>(at)] += x;
-    ++f.counts[static_cast<std::size_t>(at)];
+    f.sums[at] += x;
+    ++f.counts[at];
     ++count;
     sum += x - shift;
     squares += (x - shift) * (x - shift);
@@ -157,7 +157,7 @@ Fold FoldCube::collapsed() const {
   Fold f;
   f.config.n_bins = n_bins;
   f.config.n_sub_integrations = n_subs();
-  f.sums.assign(static_cast<std::size_t>(n_subs() * n_bins), 0.0);
+  f.sums.assign(n_subs() * n_bins, 0.0);
   f.counts.assign(f.sums.size(), 0);
   f.variance = 1;
   f.duration_s = n_subs() > 0 ? end_s.back() : 0;
@@ -204,7 +204,7 @@ void ChannelFolder::add(const float* data, std::int64_t stride, std::int64_t n, 
     if (cube_.begin_s.empty() || start_s >= cube_.begin_s.back() + sub_integration_s_) {
       cube_.begin_s.push_back(start_s);
       cube_.end_s.push_back(start_s);
-      cube_.sums.resize(static_cast<std::size_t>(cube_.n_subs() * n_channels * n_bins), 0.0f);
+      cube_.sums.resize(cube_.n_subs() * n_channels * n_bins, 0.0f);
       cube_.counts.resize(cube_.sums.size(), 0);
     }
     const double left_s = cube_.begin_s.back() + sub_integration_s_ - start_s;

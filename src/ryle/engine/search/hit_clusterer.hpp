@@ -19,7 +19,7 @@ struct HitModel {
   explicit HitModel(const ClusterConfig& config);
   static constexpr float kPeaked = 2;
   float noise;  ///< S/N that noise may add
-  float root(std::int32_t width) const { return roots[static_cast<std::size_t>(width)]; }
+  float root(std::int32_t width) const { return roots[width]; }
   /// Edges of a pulse that a hit may lie on.
   static float margin(float width) { return 0.75f * width + 2; }
   /// How far from a hit another one may lie that it explains. The best boxcar at a sweep d > W
@@ -85,7 +85,7 @@ class HitClusterer {
 
   void sort_in(std::span<const HitBin> bins);
   void place(std::size_t at);
-  const Hit& hit(std::size_t at) const { return all_[static_cast<std::size_t>(id_[at])]; }
+  const Hit& hit(std::size_t at) const { return all_[id_[at]]; }
   std::size_t segment_of(std::size_t bin, int octave) const;
   std::size_t n_bins() const { return begin_.size() / kOctaves; }
   std::size_t bin_at(float x) const;

@@ -39,7 +39,7 @@ class MaskBytes {
 
   /// A list of numbers below `end`.
   std::vector<std::int32_t> list(const char* what, std::int32_t n, std::int32_t end) {
-    std::vector<std::int32_t> out(static_cast<std::size_t>(n));
+    std::vector<std::int32_t> out(n);
     for (std::int32_t& value : out) value = count(what, end - 1);
     return out;
   }
@@ -128,25 +128,24 @@ UserMask parse_rfifind_mask(const std::string& bytes, const std::string& path, c
   const std::int32_t n_zapped = in.count("the number of channels zapped", n_channels);
   for (const auto c : in.list("a zapped channel", n_zapped, n_channels)) {
     mask.channels.resize(n, 0);
-    mask.channels[static_cast<std::size_t>(c)] = 1;
+    mask.channels[c] = 1;
   }
   const std::int32_t n_out = in.count("the number of intervals zapped", n_intervals);
   const auto add = [&](std::int64_t k, std::vector<std::uint8_t> channels) {
     mask.blocks.push_back({k * n_points, (k + 1) * n_points, std::move(channels)});
   };
   for (const auto k : in.list("a zapped interval", n_out, n_intervals)) add(k, {});
-  std::vector<std::int32_t> counts(static_cast<std::size_t>(n_intervals));
+  std::vector<std::int32_t> counts(n_intervals);
   for (std::int32_t& count : counts) count = in.count("the channels of an interval", n_channels);
   for (std::int32_t k = 0; k < n_intervals; ++k) {
-    const std::int32_t count = counts[static_cast<std::size_t>(k)];
+    const std::int32_t count = counts[k];
     if (count == 0) continue;
     if (count == n_channels) {  // all: no list follows
       add(k, {});
       continue;
     }
     std::vector<std::uint8_t> channels(n, 0);
-    for (const auto c : in.list("a channel of an interval", count, n_channels))
-      channels[static_cast<std::size_t>(c)] = 1;
+    for (const auto c : in.list("a channel of an interval", count, n_channels)) channels[c] = 1;
     add(k, std::move(channels));
   }
   mask.sort();

@@ -83,7 +83,7 @@ struct Normalizer::Impl {
     const bool user = (!config.masked.empty() && config.masked[c] != 0) ||
                       (!config.mask.channels.empty() && config.mask.channels[c] != 0);
     for (std::int64_t t = 0; t < n; ++t)
-      out[t] = absent[static_cast<std::size_t>(t)] != 0 || !std::isfinite(x[t]) ? kAbsent : kNone;
+      out[t] = absent[t] != 0 || !std::isfinite(x[t]) ? kAbsent : kNone;
     for (const MaskBlock& block : config.mask.blocks) {
       if (block.first >= tick + n) break;
       if (block.end <= tick || (!block.channels.empty() && block.channels[c] == 0)) continue;
@@ -118,20 +118,18 @@ struct Normalizer::Impl {
                                std::min(n, (k + 1) * config.statistics_samples)));
     usual[c].clear();
     for (std::int64_t k = 0; k < n_cells(n); ++k) usual[c].push_back(median_at(channel, k));
-    typical[c] = usual[c][static_cast<std::size_t>(
-        std::min(n_cells(n) / 2, static_cast<std::int64_t>(usual[c].size()) - 1))];
+    typical[c] = usual[c][std::min(n_cells(n) / 2, static_cast<std::int64_t>(usual[c].size()) - 1)];
   }
 
   /// Median over `median_cells` cells about one cell of this gulp (negative: of the gulps before).
   CellStatistics median_at(std::int64_t channel, std::int64_t cell) const {
-    const auto& past = history[static_cast<std::size_t>(channel)];
-    const auto& cells = now[static_cast<std::size_t>(channel)];
+    const auto& past = history[channel];
+    const auto& cells = now[channel];
     const auto n_past = static_cast<std::int64_t>(past.size());
     std::vector<double> means, rmss;
     for (std::int64_t k = cell - config.median_cells / 2; k < cell + config.median_cells / 2; ++k) {
       if (k < -n_past || k >= static_cast<std::int64_t>(cells.size())) continue;
-      const CellStatistics& s =
-          k < 0 ? past[static_cast<std::size_t>(n_past + k)] : cells[static_cast<std::size_t>(k)];
+      const CellStatistics& s = k < 0 ? past[n_past + k] : cells[k];
       if (!(s.rms > 0)) continue;
       means.push_back(s.mean);
       rmss.push_back(s.rms);
@@ -207,7 +205,7 @@ struct Normalizer::Impl {
   /// Cells of one channel among its neighbors. @return [cell][channel] causes
   std::vector<std::vector<std::uint8_t>> flag_cells(Queue& queue, std::int64_t n) const {
     const auto n_channels = static_cast<std::size_t>(config.n_channels);
-    std::vector<std::vector<std::uint8_t>> out(static_cast<std::size_t>(n_cells(n)),
+    std::vector<std::vector<std::uint8_t>> out(n_cells(n),
                                                std::vector<std::uint8_t>(n_channels, kNone));
     if (!config.flag_channels) return out;
     std::vector<std::uint8_t> good(n_channels);
@@ -238,8 +236,8 @@ struct Normalizer::Impl {
     const auto c = static_cast<std::size_t>(channel);
     std::uint8_t* out = row(channel, n);
     for (std::int64_t k = 0; k < n_cells(n); ++k) {
-      std::uint8_t cause = cells[static_cast<std::size_t>(k)][c];
-      if (flags[c] != 0 || !(usual[c][static_cast<std::size_t>(k)].rms > 0)) cause = kChannel;
+      std::uint8_t cause = cells[k][c];
+      if (flags[c] != 0 || !(usual[c][k].rms > 0)) cause = kChannel;
       if (cause == kNone) continue;
       const std::int64_t end = std::min(n, (k + 1) * config.statistics_samples);
       for (std::int64_t t = k * config.statistics_samples; t < end; ++t)
@@ -251,22 +249,21 @@ struct Normalizer::Impl {
   void sum_groups(Queue& queue, const float* data, std::int64_t stride, std::int64_t n,
                   std::int64_t n_groups, std::vector<float>& sums,
                   std::vector<float>& counts) const {
-    sums.assign(static_cast<std::size_t>(n_groups * n), 0.0f);
-    counts.assign(static_cast<std::size_t>(n_groups * n), 0.0f);
+    sums.assign(n_groups * n, 0.0f);
+    counts.assign(n_groups * n, 0.0f);
     queue.parallel_for(n_cells(n), [&](std::int64_t k) {
       const std::int64_t first = k * config.statistics_samples;
       const std::int64_t end = std::min(n, first + config.statistics_samples);
       for (std::int64_t c = 0; c < config.n_channels; ++c) {
-        const CellStatistics& s = usual[static_cast<std::size_t>(c)][static_cast<std::size_t>(k)];
+        const CellStatistics& s = usual[c][k];
         if (!(s.rms > 0)) continue;
         const std::int64_t g = c * n_groups / config.n_channels;
         const auto mean = static_cast<float>(s.mean), scale = static_cast<float>(1 / s.rms);
         const float* x = data + c * stride;
         const std::uint8_t* cause = row(c, n);
         for (std::int64_t t = first; t < end; ++t) {
-          sums[static_cast<std::size_t>(g * n + t)] +=
-              cause[t] == kNone ? (x[t] - mean) * scale : 0.0f;
-          counts[static_cast<std::size_t>(g * n + t)] += cause[t] == kNone ? 1.0f : 0.0f;
+          sums[g * n + t] += cause[t] == kNone ? (x[t] - mean) * scale : 0.0f;
+          counts[g * n + t] += cause[t] == kNone ? 1.0f : 0.0f;
         }
       }
     });
@@ -281,7 +278,7 @@ struct Normalizer::Impl {
     queue.parallel_for(config.n_channels, [&](std::int64_t c) {
       std::uint8_t* out = row(c, n);
       for (std::int64_t t = 0; t < n; ++t)
-        if (masked[static_cast<std::size_t>(t)] != 0 && out[t] == kNone) out[t] = kSpectrum;
+        if (masked[t] != 0 && out[t] == kNone) out[t] = kSpectrum;
     });
   }
 
@@ -298,12 +295,11 @@ struct Normalizer::Impl {
     double product = 0, square = 0, own = 0, used = 0;
     for (std::int64_t t = 0; t < n; ++t) {
       if (row(channel, n)[t] != kNone) continue;
-      const CellStatistics& s = usual[static_cast<std::size_t>(channel)]
-                                     [static_cast<std::size_t>(t / config.statistics_samples)];
-      const auto m = static_cast<double>(common[static_cast<std::size_t>(t)]);
+      const CellStatistics& s = usual[channel][t / config.statistics_samples];
+      const auto m = static_cast<double>(common[t]);
       product += (static_cast<double>(x[t]) - s.mean) / s.rms * m;
       square += m * m;
-      own += 1 / static_cast<double>(common_counts[static_cast<std::size_t>(t)]);
+      own += 1 / static_cast<double>(common_counts[t]);
       ++used;
     }
     // Three standard errors of the variance of m from noise alone.
@@ -321,13 +317,13 @@ struct Normalizer::Impl {
     for (std::int64_t k = 0; k < n_cells(n); ++k) {
       const std::int64_t first = k * config.statistics_samples;
       const std::int64_t end = std::min(n, first + config.statistics_samples);
-      const CellStatistics& s = usual[c][static_cast<std::size_t>(k)];
+      const CellStatistics& s = usual[c][k];
       const auto mean = static_cast<float>(s.mean);
       const float scale = s.rms > 0 ? static_cast<float>(kCodeSigma / s.rms) : 0.0f;
       int low = 0, high = 0;
       for (std::int64_t t = first; t < end; ++t) {
         float q = static_cast<float>(kCodeMean) + scale * (x[t] - mean);
-        if (filter) q -= gain * common[static_cast<std::size_t>(t)];
+        if (filter) q -= gain * common[t];
         if (cause[t] != kNone) q = static_cast<float>(kCodeMean);
         low += q < -0.5f ? 1 : 0;
         high += q >= static_cast<float>(kMaxCode) + 0.5f ? 1 : 0;
@@ -401,7 +397,7 @@ void Normalizer::execute(Queue& queue, const float* data, std::int64_t stride, s
                          std::int64_t cell_stride, NormalizeReport& report) {
   Impl& me = *impl_;
   const std::int64_t n_channels = me.config.n_channels;
-  me.causes.resize(static_cast<std::size_t>(n_channels * n));
+  me.causes.resize(n_channels * n);
   detail::find_absent(queue, data, stride, n_channels, n, me.absent);
   queue.parallel_for(n_channels, [&](std::int64_t c) {
     me.begin_flag_reasons(c, data + c * stride, n);
@@ -412,15 +408,15 @@ void Normalizer::execute(Queue& queue, const float* data, std::int64_t stride, s
   queue.parallel_for(n_channels, [&](std::int64_t c) { me.add_flag_reason(c, n, bad_cells); });
   if (me.finds_spectra()) me.flag_spectra(queue, data, stride, n);
   if (me.config.zero_dm != ZeroDm::off) me.find_common(queue, data, stride, n);
-  std::vector<NormalizeReport> reports(static_cast<std::size_t>(n_channels));
+  std::vector<NormalizeReport> reports(n_channels);
   queue.parallel_for(n_channels, [&](std::int64_t c) {
     me.write_channel(c, data + c * stride, n, codes + c * code_stride, cells + c * cell_stride,
-                     reports[static_cast<std::size_t>(c)]);
+                     reports[c]);
   });
   for (std::int64_t c = 0; c < n_channels; ++c) {
-    report.add(reports[static_cast<std::size_t>(c)]);
-    auto& past = me.history[static_cast<std::size_t>(c)];
-    for (const auto& cell : me.now[static_cast<std::size_t>(c)]) past.push_back(cell);
+    report.add(reports[c]);
+    auto& past = me.history[c];
+    for (const auto& cell : me.now[c]) past.push_back(cell);
     while (static_cast<std::int64_t>(past.size()) > me.config.median_cells / 2) past.pop_front();
   }
   report.n_samples += n;

@@ -44,7 +44,7 @@ inline void find_absent(Queue& queue, const float* data, std::int64_t stride,
                         std::int64_t n_channels, std::int64_t n,
                         std::vector<std::uint8_t>& absent) {
   constexpr std::int64_t kTile = 1024;
-  absent.assign(static_cast<std::size_t>(n), n_channels > 1 ? 1 : 0);
+  absent.assign(n, n_channels > 1 ? 1 : 0);
   queue.parallel_for((n + kTile - 1) / kTile, [&](std::int64_t tile) {
     const std::int64_t first = tile * kTile, size = std::min(n - first, kTile);
     std::uint8_t* out = absent.data() + first;

@@ -55,13 +55,10 @@ void try_lines(const GroupPlane& plane, const Coarse& c, double dm, std::int64_t
     double sum = 0, count = 0;
     for (std::int64_t g = 0; g < plane.n_groups; ++g) {
       const std::int64_t row = g * (c.n_bins + 1);
-      const std::int64_t lo =
-          std::clamp<std::int64_t>(a + shift[static_cast<std::size_t>(g)], 0, c.n_bins);
+      const std::int64_t lo = std::clamp<std::int64_t>(a + shift[g], 0, c.n_bins);
       const std::int64_t hi = std::clamp<std::int64_t>(lo + width, 0, c.n_bins);
-      sum +=
-          c.sums[static_cast<std::size_t>(row + hi)] - c.sums[static_cast<std::size_t>(row + lo)];
-      count += c.counts[static_cast<std::size_t>(row + hi)] -
-               c.counts[static_cast<std::size_t>(row + lo)];
+      sum += c.sums[row + hi] - c.sums[row + lo];
+      count += c.counts[row + hi] - c.counts[row + lo];
     }
     const double score = count > 0 ? sum / std::sqrt(count) : 0;
     if (score > best.score) best = {score, dm, a, width};
@@ -104,7 +101,7 @@ int refit(const GroupPlane& plane, GroupTrack& track, double sigma) {
     if (!(s.noise > 0) || !(s.flux > 2 * std::sqrt(s.noise))) continue;
     const double error = 2 * std::sqrt(s.second) / s.flux;  // of the centroid, from noise
     const double weight = 1 / (error * error + 0.01);       // and a tenth of a column
-    const double x = plane.delay_per_dm[static_cast<std::size_t>(g)];
+    const double x = plane.delay_per_dm[g];
     const double y = center + 2 * s.first / s.flux;
     w += weight;
     wx += weight * x;

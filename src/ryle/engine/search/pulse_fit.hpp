@@ -27,7 +27,7 @@ struct GroupTrack {
   double score = 0;       ///< S/N of the line; 0 = nothing found
   double zero_score = 0;  ///< of the best one at DM 0
   double at_column(const GroupPlane& plane, std::int64_t group) const {
-    return column + dm * plane.delay_per_dm[static_cast<std::size_t>(group)];
+    return column + dm * plane.delay_per_dm[group];
   }
 };
 

@@ -140,8 +140,7 @@ Plane plane_of(const Band& band, const RefineInput& in, double fwhm_samples) {
   for (std::int64_t c = 0; c < band.n_channels(); ++c) {
     if (in.masked != nullptr && in.masked[c] != 0) continue;
     p.channels.push_back(c);
-    p.scattering.push_back(std::pow(
-        band.center_hz.back() / band.center_hz[static_cast<std::size_t>(c)], kScatteringIndex));
+    p.scattering.push_back(std::pow(band.center_hz.back() / band.center_hz[c], kScatteringIndex));
     const std::uint8_t* x = in.codes + c * in.stride;
     for (std::int64_t j = 0; j < p.n; ++j) {
       int sum = 0;
@@ -345,7 +344,7 @@ class Scattered {
   using Numbers = std::array<double, 4>;
 
   explicit Scattered(const Band& band) {
-    const double middle_hz = band.center_hz[static_cast<std::size_t>(band.n_channels() / 2)];
+    const double middle_hz = band.center_hz[band.n_channels() / 2];
     delay_ = band.delay_samples(band.n_channels() / 2, 1);
     to_top_ = std::pow(middle_hz / band.center_hz.back(), kScatteringIndex);
     // The tail's mean changes across mid-band as tau nu^-4, delays as DM nu^-2.
@@ -408,7 +407,7 @@ Information information(const Plane& plane, const Scattered& scattered,
   }
   std::array<std::array<double, 5>, 5> gram{};
   std::array<double, 5> product{};
-  std::vector<std::array<double, 5>> rows(static_cast<std::size_t>(plane.n));
+  std::vector<std::array<double, 5>> rows(plane.n);
   for (std::size_t k = 0; k < plane.channels.size(); ++k) {
     const float* x = plane.values.data() + static_cast<std::int64_t>(k) * plane.n;
     std::int64_t first = plane.n, end = 0;
@@ -417,13 +416,13 @@ Information information(const Plane& plane, const Scattered& scattered,
       const std::size_t row = (j + 1) / 2;
       const double weight = j == 0 ? 1 : (j % 2 == 1 ? 0.5 : -0.5) / step[row - 1];
       whole &= walk_channel(plane, pulses[j], k, [&](std::int64_t t, double p) {
-        rows[static_cast<std::size_t>(t)][row] += weight * p;
+        rows[t][row] += weight * p;
         first = std::min(first, t);
         end = std::max(end, t + 1);
       });
     }
     for (std::int64_t t = first; t < end; ++t) {
-      auto& row = rows[static_cast<std::size_t>(t)];
+      auto& row = rows[t];
       for (std::size_t a = 0; whole && a < 5; ++a) {
         product[a] += static_cast<double>(x[t]) * row[a];
         for (std::size_t b = 0; b <= a; ++b) gram[a][b] += row[a] * row[b];

@@ -57,7 +57,7 @@ class SubbandCpu final : public Dedisperser {
     partial_stride_ =
         2 * std::max(partial_stride_, parts_of(plan_.subbands[0].n_channels) * longest);
     partial_ = Buffer<std::uint16_t>(partial_stride_ * queue.n_workers());
-    children_.resize(static_cast<std::size_t>(n_subbands_ * queue.n_workers()));
+    children_.resize(n_subbands_ * queue.n_workers());
   }
 
   void execute(Queue& queue, const std::uint8_t* codes, std::int64_t code_stride,
@@ -98,20 +98,19 @@ class SubbandCpu final : public Dedisperser {
 
   SubbandTile tile_of(std::int64_t first, std::int64_t n) const {
     SubbandTile tile{first, n, {}, {}, 0};
-    tile.places.resize(static_cast<std::size_t>(n * n_subbands_));
+    tile.places.resize(n * n_subbands_);
     for (std::int64_t b = 0; b < n_subbands_; ++b) {
-      const Subband& s = plan_.subbands[static_cast<std::size_t>(b)];
+      const Subband& s = plan_.subbands[b];
       for (std::int64_t i = 0; i < n;) {
-        const std::int32_t group = s.group[static_cast<std::size_t>(first + i)];
+        const std::int32_t group = s.group[first + i];
         std::int32_t low = INT32_MAX, high = 0;
         std::int64_t end = i;
-        for (; end < n && s.group[static_cast<std::size_t>(first + end)] == group; ++end) {
-          low = std::min(low, s.start[static_cast<std::size_t>(first + end)]);
-          high = std::max(high, s.start[static_cast<std::size_t>(first + end)]);
+        for (; end < n && s.group[first + end] == group; ++end) {
+          low = std::min(low, s.start[first + end]);
+          high = std::max(high, s.start[first + end]);
         }
         for (; i < end; ++i)
-          tile.places[static_cast<std::size_t>(i * n_subbands_ + b)] =
-              tile.elements + s.start[static_cast<std::size_t>(first + i)] - low;
+          tile.places[i * n_subbands_ + b] = tile.elements + s.start[first + i] - low;
         tile.rows.push_back({b, group, low, high - low, tile.elements});
         tile.elements += (kSubbandTimes + high - low + 63) / 64 * 64;
       }
@@ -138,7 +137,7 @@ class SubbandCpu final : public Dedisperser {
   /// First stage: channels of a sub-band along the delays of a group.
   void make_row(const SubbandRow& row, const OutputWork& work, std::uint16_t* scratch,
                 std::uint16_t* partial) const {
-    const Subband& s = plan_.subbands[static_cast<std::size_t>(row.subband)];
+    const Subband& s = plan_.subbands[row.subband];
     const std::int32_t* relative = s.relative.data() + row.group * s.n_channels;
     const std::int64_t n = work.n + row.extra;
     const MergeFunction bytes =

@@ -25,7 +25,7 @@ class Placer {
         smear_(smear) {}
 
   std::int32_t delay(std::int64_t trial, std::int64_t c) const {
-    return config_.delays[static_cast<std::size_t>(trial * config_.n_channels + first_ + c)];
+    return config_.delays[trial * config_.n_channels + first_ + c];
   }
   std::int32_t minimum(std::int64_t trial) const {
     std::int32_t low = delay(trial, 0);
@@ -106,8 +106,7 @@ std::int32_t SubbandPlan::track(std::int64_t trial, std::int64_t channel) const 
     return channel < b.first_channel + b.n_channels;
   });
   const auto at = static_cast<std::size_t>(trial);
-  return s->start[at] + s->relative[static_cast<std::size_t>(s->group[at] * s->n_channels +
-                                                             channel - s->first_channel)];
+  return s->start[at] + s->relative[s->group[at] * s->n_channels + channel - s->first_channel];
 }
 
 SubbandPlan subband_plan(const DedisperseConfig& config, std::int64_t channels_per_subband) {

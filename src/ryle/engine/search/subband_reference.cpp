@@ -36,12 +36,11 @@ class SubbandReference final : public Dedisperser {
   /// @eq S[s, g][t + start(i, s)]; `codes` at time t of the sub-band's first channel
   static std::int64_t subband_sum(const Subband& s, std::int64_t trial, const std::uint8_t* codes,
                                   std::int64_t stride) {
-    const std::int64_t start = s.start[static_cast<std::size_t>(trial)];
-    const std::int64_t group = s.group[static_cast<std::size_t>(trial)];
+    const std::int64_t start = s.start[trial];
+    const std::int64_t group = s.group[trial];
     std::int64_t sum = 0;
     for (std::int64_t c = 0; c < s.n_channels; ++c)
-      sum += codes[c * stride + start +
-                   s.relative[static_cast<std::size_t>(group * s.n_channels + c)]];
+      sum += codes[c * stride + start + s.relative[group * s.n_channels + c]];
     return sum;
   }
 

@@ -99,12 +99,12 @@ bool BeamGrouper::friends(const Waiting& a, const Waiting& b) const {
 bool BeamGrouper::touch(std::int64_t a, std::int64_t b) const {
   if (a == b) return true;
   if (config_.neighbours.empty()) return false;
-  const auto& list = config_.neighbours[static_cast<std::size_t>(a)];
+  const auto& list = config_.neighbours[a];
   return std::binary_search(list.begin(), list.end(), b);
 }
 
 bool BeamGrouper::incoherent(const Waiting* w) const {
-  return !config_.incoherent.empty() && config_.incoherent[static_cast<std::size_t>(w->beam)] != 0;
+  return !config_.incoherent.empty() && config_.incoherent[w->beam] != 0;
 }
 
 std::int64_t BeamGrouper::n_groups(const std::vector<std::int64_t>& beams) const {
@@ -154,7 +154,7 @@ BeamEvent BeamGrouper::merged(std::vector<Waiting*>& group) const {
     // A bright source is in the side lobes of all beams, weaker there.
     if (w->event.pulse.snr >= 0.25 * group.front()->event.pulse.snr) strong.push_back(w->beam);
     if (config_.positions.empty() || !touch(out.beam, w->beam)) continue;
-    const Vector3 u = unit_vector(config_.positions[static_cast<std::size_t>(w->beam)]);
+    const Vector3 u = unit_vector(config_.positions[w->beam]);
     for (std::size_t k = 0; k < 3; ++k) mean[k] += w->event.pulse.snr * u[k];
     weight += w->event.pulse.snr;
   }
@@ -214,7 +214,7 @@ void BeamGrouper::take_complete(std::int64_t tick, std::vector<BeamEvent>& out) 
   std::vector<char> done(waiting_.size(), 0);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (groups[i].empty() || open[i] != 0) continue;
-    for (const Waiting* w : groups[i]) done[static_cast<std::size_t>(w - waiting_.data())] = 1;
+    for (const Waiting* w : groups[i]) done[w - waiting_.data()] = 1;
     out.push_back(merged(groups[i]));
   }
   std::vector<Waiting> rest;

@@ -19,7 +19,7 @@ BlockGatherer::BlockGatherer(std::int64_t n_beams, std::int64_t n_channels,
     : n_beams_(n_beams),
       n_channels_(n_channels),
       block_samples_(block_samples),
-      blocks_(static_cast<std::size_t>(n_blocks)),
+      blocks_(n_blocks),
       free_(static_cast<std::size_t>(n_blocks)),
       messages_(static_cast<std::size_t>(n_blocks) + 16) {
   for (const int device : devices) queues_.push_back(Queue::cuda(device));

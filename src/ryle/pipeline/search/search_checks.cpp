@@ -46,8 +46,7 @@ double BoxcarSeries::snr(std::int64_t start, std::int64_t width) const {
 double BoxcarSeries::weight(std::int64_t start, std::int64_t width) const {
   const std::int64_t from = std::clamp<std::int64_t>(start, 0, size());
   const std::int64_t to = std::clamp<std::int64_t>(start + width, from, size());
-  return (weights_[static_cast<std::size_t>(to)] - weights_[static_cast<std::size_t>(from)]) /
-         (weight_ * static_cast<double>(width));
+  return (weights_[to] - weights_[from]) / (weight_ * static_cast<double>(width));
 }
 
 void check_surroundings(const BoxcarSeries& series, std::int64_t start, std::int64_t width,
@@ -81,14 +80,13 @@ void check_presence(const search::Band& band, double dm_pc_cm3, double tick, dou
   Part parts[] = {{-half - about, half + about}, {-half - beside, -half}, {half, half + beside}};
   std::vector<std::int32_t> data(static_cast<std::size_t>(n) + 1);  // samples before that are data
   for (std::int64_t c = 0; c < band.n_channels(); ++c) {
-    if (masked[static_cast<std::size_t>(c)] != 0) continue;
+    if (masked[c] != 0) continue;
     const std::uint8_t* x = codes.data() + c * n;
     for (std::int64_t t = 0; t < n;) {
       std::int64_t end = t + 1;
       while (end < n && x[end] == x[t]) ++end;
       const int step = end - t < kRun ? 1 : 0;
-      for (; t < end; ++t)
-        data[static_cast<std::size_t>(t) + 1] = data[static_cast<std::size_t>(t)] + step;
+      for (; t < end; ++t) data[static_cast<std::size_t>(t) + 1] = data[t] + step;
     }
     const double middle = tick + band.delay_samples(c, dm_pc_cm3) - static_cast<double>(first_tick);
     for (Part& part : parts) {
@@ -96,7 +94,7 @@ void check_presence(const search::Band& band, double dm_pc_cm3, double tick, dou
         return std::clamp<std::int64_t>(std::llround(column), 0, n);
       };
       const std::int64_t from = at(middle + part.from), to = at(middle + part.to);
-      part.there += data[static_cast<std::size_t>(to)] - data[static_cast<std::size_t>(from)];
+      part.there += data[to] - data[from];
       part.all += static_cast<double>(to - from);
     }
   }

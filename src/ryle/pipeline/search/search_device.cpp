@@ -138,7 +138,7 @@ struct DeviceSearch::Impl {
         Buffer<std::uint8_t>(n_beams * n_channels * cell_capacity + kSlack, MemorySpace::device);
     gap_channels = Buffer<std::int32_t>(n_beams * n_channels, MemorySpace::device);
     gap_counts = Buffer<std::int32_t>(n_beams, MemorySpace::device);
-    host_gap_counts.resize(static_cast<std::size_t>(n_beams));
+    host_gap_counts.resize(n_beams);
     std::vector<std::int32_t> delays = search::delay_table(c.band, c.dms);
     for (auto& delay : delays) delay /= static_cast<std::int32_t>(search::kCell);
     cell_delays =
@@ -166,8 +166,8 @@ struct DeviceSearch::Impl {
     trackers.clear();
     for (std::int64_t b = 0; b < n_beams; ++b)
       trackers.push_back(std::make_unique<SearchTracker>(config));
-    masks.assign(static_cast<std::size_t>(n_beams), {});
-    reports.assign(static_cast<std::size_t>(n_beams), {});
+    masks.assign(n_beams, {});
+    reports.assign(n_beams, {});
     first = end = received = taken = dedispersed = 0;
     arrivals = BlockArrivals(block);
     common = {};
@@ -271,7 +271,7 @@ struct DeviceSearch::Impl {
     const std::int64_t n_cells = (n_columns - skip) / search::kCell;
     const std::int64_t weight_stride = e.plane_stride / search::kCell;
     const auto full = static_cast<float>(n_channels * search::kFullCell);
-    const LevelMask& mask = masks[static_cast<std::size_t>(beam)];
+    const LevelMask& mask = masks[beam];
     const bool level = mask.level && mask.since <= first_tick + skip;
     if (level) {
       // All sums of cells are this one.
@@ -284,7 +284,7 @@ struct DeviceSearch::Impl {
     const std::uint8_t* from = cells.data() + beam * n_channels * cell_capacity +
                                ring.at(first_tick + skip) / search::kCell;
     // A few channels flagged for some time are what there is nearly always.
-    const std::int64_t n_gaps = host_gap_counts[static_cast<std::size_t>(beam)];
+    const std::int64_t n_gaps = host_gap_counts[beam];
     if (n_gaps <= n_channels / 4) {
       search::weights_from_masked(e.queue, {from, 0, cell_capacity, 1, n_channels, n_cells},
                                   gap_channels.data() + beam * n_channels, n_gaps,
@@ -328,8 +328,8 @@ struct DeviceSearch::Impl {
       statistics = e.detector->statistics();
     }
     e.queue.synchronize();
-    trackers[static_cast<std::size_t>(beam)]->take(
-        hits, statistics, n_new, extent(dedispersed + n_new), metadata(e, beam), events);
+    trackers[beam]->take(hits, statistics, n_new, extent(dedispersed + n_new), metadata(e, beam),
+                         events);
   }
 
   SearchExtent extent(std::int64_t outputs) const {
@@ -440,8 +440,7 @@ void DeviceSearch::finish(std::vector<SearchEvent>* found) {
   }
   me.for_each_beam([&](std::size_t slot, std::int64_t beam) {
     SearchEngines& e = *me.engines[slot];
-    me.trackers[static_cast<std::size_t>(beam)]->finish(me.extent(me.dedispersed),
-                                                        me.metadata(e, beam), found[beam]);
+    me.trackers[beam]->finish(me.extent(me.dedispersed), me.metadata(e, beam), found[beam]);
   });
 }
 
@@ -464,7 +463,7 @@ SearchCounts DeviceSearch::counts() const {
   const Impl& me = *impl_;
   SearchCounts sum = me.common;
   for (std::int64_t b = 0; b < me.n_beams; ++b) {
-    sum.add(me.trackers[static_cast<std::size_t>(b)]->counts());
+    sum.add(me.trackers[b]->counts());
     sum.normalize.add(me.normalizer->report(b));
   }
   return sum;

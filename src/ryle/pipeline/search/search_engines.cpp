@@ -25,7 +25,7 @@ search::DriftConfig beam_drift(const SearchChainConfig& c) {
   out.multiply = c.normalize.kurtosis_degrees > 0;
   const auto& masked = c.normalize.masked;
   const auto& also = c.normalize.mask.channels;
-  out.masked.assign(static_cast<std::size_t>(out.n_channels), 0);
+  out.masked.assign(out.n_channels, 0);
   for (std::size_t k = 0; k < out.masked.size(); ++k)
     out.masked[k] = (!masked.empty() && masked[k] != 0) || (!also.empty() && also[k] != 0) ? 1 : 0;
   return out;

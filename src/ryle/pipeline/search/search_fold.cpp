@@ -85,7 +85,7 @@ search::FoldCube cube_of(FilterbankReader& reader, const FoldOptions& o,
       config.n_bins, std::move(delay_s), interval_s,
       std::max(2 * interval_s, duration_s / static_cast<double>(config.n_sub_integrations)));
   constexpr std::int64_t kPiece = 4096;
-  std::vector<float> data(static_cast<std::size_t>(info.n_channels * kPiece));
+  std::vector<float> data(info.n_channels * kPiece);
   for (std::int64_t first = 0; first < info.n_samples; first += kPiece) {
     const std::int64_t n = std::min(kPiece, info.n_samples - first);
     reader.read(first, n, data.data(), kPiece);

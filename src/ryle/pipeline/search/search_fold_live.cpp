@@ -28,7 +28,7 @@ std::int64_t beam_of(const BeamStream& stream, const std::string& name, const Pu
   std::int64_t nearest = -1;
   double minimum = 10;
   for (std::int64_t b = 0; b < stream.n_beams(); ++b) {
-    const BeamInfo& beam = stream.beams[static_cast<std::size_t>(b)];
+    const BeamInfo& beam = stream.beams[b];
     if (!name.empty() && beam.name == name) return b;
     const double distance = separation_rad(beam.position, pulsar.position);
     if (!beam.incoherent && distance < minimum) {
@@ -105,7 +105,7 @@ struct LiveFold::Impl {
 
   const float* with_gaps(const BeamChunk& chunk) {
     const std::int64_t n = chunk.n_samples, n_channels = stream.frequency.n_channels;
-    masked.resize(static_cast<std::size_t>(n * n_channels));
+    masked.resize(n * n_channels);
     for (std::int64_t c = 0; c < n_channels; ++c)
       std::copy_n(chunk.row(beam, c), n, masked.data() + c * n);
     for (const ChannelGap& gap : chunk.absent) {
@@ -121,7 +121,7 @@ struct LiveFold::Impl {
     FoldedPulsar h;
     h.source = pulsar.name;
     h.telescope = stream.telescope;
-    h.file = "beam " + stream.beams[static_cast<std::size_t>(beam)].name;
+    h.file = "beam " + stream.beams[beam].name;
     h.ephemeris = std::filesystem::path(config.par).filename().string();
     h.start_mjd_utc = utc_mjd_s(start_tai_ns) / 86400;
     h.period_s = 1 / clock.spin_hz((start_tai_ns / 2) + (end_tai_ns / 2));

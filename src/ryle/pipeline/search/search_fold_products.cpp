@@ -98,7 +98,7 @@ Panel bands_panel(const search::FoldCube& cube, const FoldedPulsar& head, const 
   p.y_min = head.center_hz.front() * 1e-6 - 0.5 * width_mhz;
   p.y_max = p.y_min + width_mhz * static_cast<double>(bands * per_band);
   for (std::int64_t band = 0; band < bands; ++band) {
-    std::vector<double> sums(static_cast<std::size_t>(bins)), counts(sums.size());
+    std::vector<double> sums(bins), counts(sums.size());
     for (std::int64_t s = 0; s < cube.n_subs(); ++s)
       for (std::int64_t c = band * per_band; c < std::min(channels, (band + 1) * per_band); ++c) {
         const auto channel = static_cast<std::size_t>(c);

@@ -229,8 +229,7 @@ struct LiveSearch::Impl {
     products.add(events, samples_since_start(), origin_tai_ns);
     for (std::size_t k = first; config.on_candidate && k < products.events().size(); ++k) {
       const SearchCandidate& c = products.events()[k];
-      if (c.flags.empty())
-        config.on_candidate(c, stream.beams[static_cast<std::size_t>(c.beam)].name);
+      if (c.flags.empty()) config.on_candidate(c, stream.beams[c.beam].name);
     }
     const std::lock_guard lock(mutex);
     progress.events = static_cast<std::int64_t>(products.events().size());

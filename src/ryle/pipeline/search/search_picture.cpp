@@ -49,21 +49,20 @@ void fill_waterfall(const search::Band& band, const SearchEvent& e, const Bins& 
                     CandidatePicture& p) {
   const std::int64_t n = band.n_channels();
   p.n_frequencies = std::min(n, kMaxRows);  // rows of equal parts of the band
-  p.waterfall.assign(static_cast<std::size_t>(p.n_frequencies * bins.n), kNaN);
+  p.waterfall.assign(p.n_frequencies * bins.n, kNaN);
   for (std::int64_t row = 0; row < p.n_frequencies; ++row) {
     for (std::int64_t bin = 0; bin < bins.n; ++bin) {
       double total = 0;
       std::int64_t count = 0;
       for (std::int64_t c = row * n / p.n_frequencies; c < (row + 1) * n / p.n_frequencies; ++c) {
         double sum = 0;
-        if (e.channel_masked[static_cast<std::size_t>(c)] != 0 ||
-            !bin_sum(band, e, bins, c, e.pulse.dm_pc_cm3, bin, sum))
+        if (e.channel_masked[c] != 0 || !bin_sum(band, e, bins, c, e.pulse.dm_pc_cm3, bin, sum))
           continue;
         total += sum;
         ++count;
       }
       if (count > 0)
-        p.waterfall[static_cast<std::size_t>(row * bins.n + bin)] = static_cast<float>(
+        p.waterfall[row * bins.n + bin] = static_cast<float>(
             total / (e.noise * std::sqrt(static_cast<double>(count * bins.samples))));
     }
   }
@@ -76,9 +75,7 @@ float series_value(const search::Band& band, const SearchEvent& e, const Bins& b
   std::int64_t count = 0;
   for (std::int64_t c = 0; c < band.n_channels(); ++c) {
     double sum = 0;
-    if (e.channel_masked[static_cast<std::size_t>(c)] != 0 ||
-        !bin_sum(band, e, bins, c, dm, bin, sum))
-      continue;
+    if (e.channel_masked[c] != 0 || !bin_sum(band, e, bins, c, dm, bin, sum)) continue;
     total += sum;
     ++count;
   }

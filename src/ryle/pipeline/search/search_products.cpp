@@ -143,7 +143,7 @@ SearchCandidate SearchProducts::candidate(const BeamEvent& b, std::int64_t origi
   c.snr_boxcar = static_cast<double>(best.snr);
   c.boxcar_samples = best.width;
   c.dm_trial = best.trial;
-  c.trial_dm_pc_cm3 = dms_[static_cast<std::size_t>(best.trial)];
+  c.trial_dm_pc_cm3 = dms_[best.trial];
   c.members = e.cluster.n_hits;
   c.begin_sample = origin_samples + e.cluster.begin;
   c.end_sample = origin_samples + e.cluster.end;

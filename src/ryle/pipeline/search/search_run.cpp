@@ -56,8 +56,8 @@ class Search {
     products.begin(summary_.description);
     const std::int64_t block = config_.chain.block_samples;
     const std::int64_t beam_stride = info_.n_channels * block;
-    std::vector<float> data(static_cast<std::size_t>(
-        checked_product({config_.beams.n_beams, beam_stride}, "block of samples")));
+    std::vector<float> data(
+        checked_product({config_.beams.n_beams, beam_stride}, "block of samples"));
     summary_.memory_bytes =
         beams.memory_bytes() + static_cast<std::int64_t>(data.size() * sizeof(float));
     std::vector<BeamEvent> events;

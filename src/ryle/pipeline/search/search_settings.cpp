@@ -26,7 +26,7 @@ search::Band search_band(const FrequencyAxis& frequency, double sample_interval_
 
 std::vector<std::uint8_t> parse_channel_list(const std::string& text, std::int64_t n_channels) {
   if (text.empty()) return {};
-  std::vector<std::uint8_t> masked(static_cast<std::size_t>(n_channels), 0);
+  std::vector<std::uint8_t> masked(n_channels, 0);
   std::istringstream in(text);
   std::string word;
   while (std::getline(in, word, ',')) {

@@ -27,7 +27,7 @@ struct BeamSearch::Impl {
         mask(c.chain.normalize.mask),
         outer(Queue::cpu(c.n_workers)),
         grouper(c.beams, c.chain.band, c.chain.max_width) {
-    found.resize(static_cast<std::size_t>(c.beams.n_beams));
+    found.resize(c.beams.n_beams);
     if (!c.devices.empty())
       make_devices();
     else
@@ -52,9 +52,9 @@ struct BeamSearch::Impl {
     outer = Queue::cpu(static_cast<int>(n));
     for (std::int64_t k = 0; k < n; ++k) {
       const std::int64_t beams = share(k).size();
-      devices.push_back(std::make_unique<DeviceSearch>(
-          config.devices[static_cast<std::size_t>(k)], config.chain, beams,
-          std::clamp<std::int64_t>(config.n_streams, 1, beams)));
+      devices.push_back(
+          std::make_unique<DeviceSearch>(config.devices[k], config.chain, beams,
+                                         std::clamp<std::int64_t>(config.n_streams, 1, beams)));
     }
   }
   BeamShare share(std::int64_t device) const {
@@ -102,8 +102,7 @@ struct BeamSearch::Impl {
     }
     std::atomic<std::int64_t> next{0};
     outer.parallel_for(static_cast<std::int64_t>(engines.size()), [&](std::int64_t slot) {
-      for (std::int64_t b = next++; b < n_beams; b = next++)
-        body(*engines[static_cast<std::size_t>(slot)], b);
+      for (std::int64_t b = next++; b < n_beams; b = next++) body(*engines[slot], b);
     });
   }
 
@@ -128,7 +127,7 @@ void BeamSearch::feed(const float* data, std::int64_t beam_stride, std::int64_t 
   Impl& me = *impl_;
   if (me.over) me.restart();
   me.for_each_device([&](std::int64_t k, std::int64_t first, std::vector<SearchEvent>* found) {
-    DeviceSearch& device = *me.devices[static_cast<std::size_t>(k)];
+    DeviceSearch& device = *me.devices[k];
     if (data == nullptr)
       device.feed(nullptr, 0, 0, n, found);
     else
@@ -165,7 +164,7 @@ void BeamSearch::feed_devices(const std::vector<const float*>& power, std::int64
 void BeamSearch::finish(std::vector<BeamEvent>& events) {
   Impl& me = *impl_;
   me.for_each_device([&](std::int64_t k, std::int64_t, std::vector<SearchEvent>* found) {
-    me.devices[static_cast<std::size_t>(k)]->finish(found);
+    me.devices[k]->finish(found);
   });
   me.for_each_beam([&](SearchEngines& engines, std::int64_t b) {
     const auto beam = static_cast<std::size_t>(b);

@@ -177,14 +177,14 @@ double SearchTracker::excess_of_present(const std::vector<std::uint8_t>& codes, 
 void SearchTracker::measure_again(const SearchExtent& extent, const SearchMetadata& metadata,
                                   SearchEvent& e, search::SeriesStatistics& s) const {
   search::Hit& best = e.cluster.best;
-  const double dm = config_.dms[static_cast<std::size_t>(best.trial)];
+  const double dm = config_.dms[best.trial];
   const std::int64_t delay = std::lrint(config_.band.delay_samples(0, dm));
   const std::int64_t margin = 8 * best.width + 2048;
   const std::int64_t first = std::max(extent.codes_first, best.start - margin);
   const std::int64_t end = std::min(extent.codes_end - delay, best.start + best.width + margin);
   if (best.start < first || best.start + best.width > end) return;
   const std::int64_t stride = end + delay - first;
-  std::vector<std::uint8_t> codes(static_cast<std::size_t>(n_channels_ * stride));
+  std::vector<std::uint8_t> codes(n_channels_ * stride);
   metadata.copy_codes(first, first + stride, codes.data(), stride);
   const auto series = search::dedisperse_one(config_.band, dm, codes.data(), stride, end - first);
   const auto b =
@@ -226,7 +226,7 @@ void SearchTracker::look_at_other_dms(const SearchExtent& extent, const SearchMe
     const std::int64_t end = std::min(extent.codes_end - delay, tick + margin);
     if (first > tick - reach || end < tick + reach) continue;
     const std::int64_t stride = end + delay - first;
-    std::vector<std::uint8_t> codes(static_cast<std::size_t>(n_channels_ * stride));
+    std::vector<std::uint8_t> codes(n_channels_ * stride);
     metadata.copy_codes(first, first + stride, codes.data(), stride);
     const auto series = search::dedisperse_one(config_.band, dm, codes.data(), stride, end - first);
     const auto b =
@@ -250,7 +250,7 @@ SearchEvent SearchTracker::event_of(const search::Cluster& cluster, const Search
   SearchEvent e;
   e.cluster = cluster;
   const search::Hit& best = cluster.best;
-  const double dm = config_.dms[static_cast<std::size_t>(best.trial)];
+  const double dm = config_.dms[best.trial];
   // Sample t covers [t - 1/2, t + 1/2): the middle of samples s .. s + W - 1.
   e.pulse.tick = best.center() - 0.5;
   e.pulse.dm_pc_cm3 = dm;
@@ -306,8 +306,7 @@ void SearchTracker::copy_window(const SearchExtent& extent, const SearchMetadata
   if (first + margin < extent.codes_first) return;  // gone
   e.window_first = first;
   e.window_samples = end - first;
-  e.codes.assign(static_cast<std::size_t>(n_channels_ * e.window_samples),
-                 static_cast<std::uint8_t>(kCodeMean));
+  e.codes.assign(n_channels_ * e.window_samples, static_cast<std::uint8_t>(kCodeMean));
   const std::int64_t from = std::max(first, extent.codes_first);
   const std::int64_t to = std::min(end, extent.codes_end);
   if (to > from) metadata.copy_codes(from, to, e.codes.data() + (from - first), e.window_samples);

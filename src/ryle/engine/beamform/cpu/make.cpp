@@ -139,7 +139,7 @@ CpuBeamformer::CpuBeamformer(Queue& queue, const Config& config, const CpuKernel
   offset_ = Buffer<float>(outputs * kLanes);
   std::fill(scale_.data(), scale_.data() + scale_.size(), 1.0f);
   windows_ = Buffer<Window>(config.integration > 1 ? outputs : 0);
-  full_.resize(static_cast<std::size_t>(config.n_beams * config.n_channels));
+  full_.resize(config.n_beams * config.n_channels);
   power_bytes_ = kernel.power_u8 != nullptr && config.output == OutputKind::power &&
                  config.output_format == OutputFormat::u8 && config.integration == 1;
   steps_per_word_ = 1;
@@ -163,7 +163,7 @@ void CpuBeamformer::set_weights(Queue& queue, View<const cf32, 3> weights) {
   }
   for (std::int64_t beam = 0; beam < config_.n_beams; ++beam) {
     for (std::int64_t channel = 0; channel < config_.n_channels; ++channel) {
-      full_[static_cast<std::size_t>(beam * config_.n_channels + channel)] =
+      full_[beam * config_.n_channels + channel] =
           presence_of(bank_, config_, beam, channel, nullptr);
     }
   }
@@ -288,7 +288,7 @@ void CpuBeamformer::clear_counts(const Input& input, const Output& output, std::
     // Nothing lost: the same for every spectrum. Else the tiles add their shares.
     const bool whole = input.present == nullptr && input.n_spectra > 0;
     const std::int64_t at = row * config_.n_channels + channel;
-    const Presence& full = full_[static_cast<std::size_t>(at)];
+    const Presence& full = full_[at];
     const auto n = static_cast<std::uint32_t>(input.n_spectra);
     if (output.n_used != nullptr) output.n_used[at] = whole ? full.n_used * n : 0;
     if (output.weight_power != nullptr)
@@ -449,8 +449,7 @@ void CpuBeamformer::incoherent(const Tile& tile, const TileView& view, std::int6
     any[lane] = there.any ? 1.0f : 0.0f;
     float power[2][kTile];
     for (std::int64_t pol = 0; pol < config_.n_pols; ++pol) {
-      unpacker_.incoherent(view, pol, config_.incoherent[static_cast<std::size_t>(index)], tile.n,
-                           power[pol]);
+      unpacker_.incoherent(view, pol, config_.incoherent[index], tile.n, power[pol]);
       const float factor = there.any ? there.factor[pol] : 0.0f;
       for (std::int64_t s = 0; s < tile.n; ++s) power[pol][s] *= factor;
     }

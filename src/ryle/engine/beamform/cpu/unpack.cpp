@@ -177,8 +177,8 @@ std::int64_t sum_squares(const TileView& tile, const std::uint8_t* data,
   for (std::int64_t s = 0; s + 4 <= n; s += 4) {
     __m128i low = zero, high = zero;  // [spectrum][antenna of the pair]
     for (std::int64_t a = 0; a < n_antennas; a += 2) {
-      const bool second = a + 1 < n_antennas && mask[static_cast<std::size_t>(a + 1)] != 0;
-      const int first_used = mask[static_cast<std::size_t>(a)] != 0 ? -1 : 0;
+      const bool second = a + 1 < n_antennas && mask[a + 1] != 0;
+      const int first_used = mask[a] != 0 ? -1 : 0;
       const __m128i used = _mm_set_epi32(-int{second}, first_used, -int{second}, first_used);
       const __m128i codes = _mm_loadu_si128(
           reinterpret_cast<const __m128i*>(data + a / 2 * tile.step_stride_bytes + 4 * s));

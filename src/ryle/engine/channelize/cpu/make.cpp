@@ -72,7 +72,7 @@ class Cpu final : public Channelizer {
         kernel_(kernel_of(set)),
         unpacker_(problem.config.layout, &kernel_),
         transform_(problem, kernel_, unpacker_.floats(), unpacker_.sample_bytes()),
-        delays_(static_cast<std::size_t>(problem.config.n_inputs)),
+        delays_(problem.config.n_inputs),
         gains_(problem.config.n_inputs * problem.config.n_channels) {
     for (auto& g : gains_.span()) g = {gain_scale(), 0};
     const Config& c = problem_.config;
@@ -113,7 +113,7 @@ class Cpu final : public Channelizer {
   }
   void set_gains(View<const cf32, 2> gains) override {
     const std::int64_t channels = problem_.config.n_channels;
-    std::vector<cf32> by_channel(static_cast<std::size_t>(gains_.size()));
+    std::vector<cf32> by_channel(gains_.size());
     copy_gains(problem_, gains, by_channel.data());
     for (std::int64_t i = 0; i < gains_.size(); ++i) {
       const std::int64_t c = transform_.plan().channel_of[i % channels];

@@ -187,7 +187,7 @@ CpuCorrelator::CpuCorrelator(Queue& queue, const Config& config, const CpuKernel
       long_sums_(shape_.split == 2 ? config.n_channels * 2 * sums_stride_ : 0),
       panels_(checked_product({queue.n_workers(), shape_.panel_bytes()}, "correlator panels")),
       expanded_(checked_product({queue.n_workers(), shape_.expanded_bytes()}, "correlator cells")),
-      folded_(static_cast<std::size_t>(config.n_channels)),
+      folded_(config.n_channels),
       counter_(config, queue.n_workers()) {
   const auto n = static_cast<std::size_t>(config.n_channels * pairs_);
   if (kernel.floating) {

@@ -185,10 +185,9 @@ WarpTiling all_tiles(const Cells& cells, double chord) {
   constexpr std::int64_t kCellsOfPart = 32'768;
   const std::int64_t n_parts = std::clamp<std::int64_t>(n / kCellsOfPart, 1, 32);
   if (n_parts == 1) return some_tiles(cells, chord, 0, n_rows);
-  std::vector<WarpTiling> parts(static_cast<std::size_t>(n_parts));
+  std::vector<WarpTiling> parts(n_parts);
   Queue::cpu().parallel_for(n_parts, [&](std::int64_t p) {
-    parts[static_cast<std::size_t>(p)] =
-        some_tiles(cells, chord, n_rows * p / n_parts, n_rows * (p + 1) / n_parts);
+    parts[p] = some_tiles(cells, chord, n_rows * p / n_parts, n_rows * (p + 1) / n_parts);
   });
   WarpTiling all = std::move(parts.front());
   std::size_t n_tiles = all.tiles.size();

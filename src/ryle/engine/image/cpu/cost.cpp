@@ -27,7 +27,7 @@ double places_of_baselines(const AllSkyConfig& config) {
   if (config.n_pixels < 1) return 0;  // a list of directions
   const auto at = antenna_positions_cells(config, config.channels.n_channels / 2);
   const std::int64_t g = config.n_pixels;
-  std::vector<bool> taken(static_cast<std::size_t>(g * g), false);
+  std::vector<bool> taken(g * g, false);
   const auto cell = [g](double x) {
     const auto nearest = static_cast<std::int64_t>(std::floor(x)) % g;
     return nearest < 0 ? nearest + g : nearest;
@@ -37,7 +37,7 @@ double places_of_baselines(const AllSkyConfig& config) {
     for (std::size_t a = 0; a < b; ++a) {
       double x = at[a][0] - at[b][0], y = at[a][1] - at[b][1];
       if (y < 0) x = -x, y = -y;  // the half plane that is made
-      auto place = taken[static_cast<std::size_t>(cell(y) * g + cell(x) / kCellsPerPlace)];
+      auto place = taken[cell(y) * g + cell(x) / kCellsPerPlace];
       n += place ? 0 : 1;
       place = true;
     }

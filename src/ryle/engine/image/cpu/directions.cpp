@@ -13,18 +13,18 @@ CpuDirections::CpuDirections(const AllSkyConfig& config, const CpuRoles& roles,
   const ArrayPlane plane = fit_plane(config);
   for (std::int64_t s = 0; s < n_blocks_ * kDirectionsPerBlock; ++s) {
     const std::int64_t sky = std::min(s, output.size() - 1);
-    const std::int64_t p = output.pixels()[static_cast<std::size_t>(sky)];
+    const std::int64_t p = output.pixels()[sky];
     const auto direction =
         config.directions.empty()
             ? direction_of_pixel(config, plane, static_cast<double>(p % config.n_pixels),
                                  static_cast<double>(p / config.n_pixels))
-            : config.directions[static_cast<std::size_t>(p)];
+            : config.directions[p];
     l_.push_back(direction[0]);
     m_.push_back(direction[1]);
     t_.push_back(direction[2]);
   }
   for (const std::int32_t a : roles.antennas) {
-    for (const double v : config.antenna_enu_m[static_cast<std::size_t>(a)]) enu_m_.push_back(v);
+    for (const double v : config.antenna_enu_m[a]) enu_m_.push_back(v);
   }
 }
 

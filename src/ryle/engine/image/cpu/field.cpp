@@ -21,9 +21,9 @@ class FieldCpu final : public FieldImager, private CpuFieldImager {
         sky_(make_sky_columns(config, output_, kernels_.lanes)),
         transform_(config.n_pixels),
         n_parts_(parts_for(n_channels_)),
-        channels_(static_cast<std::size_t>(n_channels_)) {
+        channels_(n_channels_) {
     queue.parallel_for(n_channels_, [&](std::int64_t c) {
-      make_field_channel(config_, roles_, output_, c, channels_[static_cast<std::size_t>(c)]);
+      make_field_channel(config_, roles_, output_, c, channels_[c]);
     });
     shape_ = {transform_.plan(),     config.function.support, roles_.pols,
               output_.n_sums() == 4, sky_.n_columns,          sky_.padded_rows,
@@ -34,7 +34,7 @@ class FieldCpu final : public FieldImager, private CpuFieldImager {
 
   void set_gains(Queue&, std::span<const cf32> gains) override {
     take_gains(gains, [&](std::int64_t c, std::span<const cf32> used) {
-      set_field_gains(roles_, used, channels_[static_cast<std::size_t>(c)]);
+      set_field_gains(roles_, used, channels_[c]);
     });
   }
 
@@ -51,7 +51,7 @@ class FieldCpu final : public FieldImager, private CpuFieldImager {
     output_.prepare(images);
     const std::int64_t n = output_.n_sums() * output_.size();
     run_tasks(queue, n_slots_, n_bins_, [&](std::int64_t, std::int64_t bin) {
-      std::vector<double> sums(static_cast<std::size_t>(n)), autos(static_cast<std::size_t>(n));
+      std::vector<double> sums(n), autos(static_cast<std::size_t>(n));
       const std::int64_t last = std::min(n_channels_, (bin + 1) * config_.n_channels_per_bin);
       for (std::int64_t c = bin * config_.n_channels_per_bin; c < last; ++c) {
         add_channel(c, autos, sums);
@@ -101,7 +101,7 @@ class FieldCpu final : public FieldImager, private CpuFieldImager {
   void image_part(const FieldInput& input, std::int64_t slot_index, std::int64_t task,
                   std::int64_t first, std::int64_t last) {
     const std::int64_t channel = task / n_parts_;
-    auto& slot = slots_[static_cast<std::size_t>(slot_index)];
+    auto& slot = slots_[slot_index];
     const FieldSamples samples = samples_of(input, channel);
     const FieldScratch scratch{slot.inputs.data(), slot.grid.data(), slot.middle.data(),
                                slot.points.data()};
@@ -111,15 +111,14 @@ class FieldCpu final : public FieldImager, private CpuFieldImager {
       const std::int64_t end = std::min(last, v + kVectorsPerFold);
       std::fill_n(slot.planes.data(), slot.planes.size(), 0.0f);
       std::fill_n(slot.autos.data(), slot.autos.size(), 0.0f);
-      kernels_.field_run(shape_, channels_[static_cast<std::size_t>(channel)].view, samples,
-                         v * kernels_.lanes, end * kernels_.lanes, scratch, slot.planes.data(),
+      kernels_.field_run(shape_, channels_[channel].view, samples, v * kernels_.lanes,
+                         end * kernels_.lanes, scratch, slot.planes.data(),
                          config_.remove_autos ? slot.autos.data() : nullptr);
       for (std::int64_t i = 0; i < slot.planes.size(); ++i) {
         planes[i] += static_cast<double>(slot.planes[i]);
       }
       for (std::int64_t i = 0; i < slot.autos.size(); ++i) {
-        autos_[static_cast<std::size_t>(task * 4 * n_antennas + i / kernels_.lanes)] +=
-            static_cast<double>(slot.autos[i]);
+        autos_[task * 4 * n_antennas + i / kernels_.lanes] += static_cast<double>(slot.autos[i]);
       }
     }
   }
@@ -136,21 +135,19 @@ class FieldCpu final : public FieldImager, private CpuFieldImager {
             autos_.data() + (channel * n_parts_ + part) * static_cast<std::int64_t>(n_powers);
         for (std::size_t i = 0; i < n_powers; ++i) powers[i] += from[i];
       }
-      autos_image(config_, roles_, output_, channels_[static_cast<std::size_t>(channel)], powers,
-                  autos);
+      autos_image(config_, roles_, output_, channels_[channel], powers, autos);
     }
-    const auto& taper = channels_[static_cast<std::size_t>(channel)].inverse_taper;
+    const auto& taper = channels_[channel].inverse_taper;
     for (int p = 0; p < output_.n_sums(); ++p) {
       const float* inverse =
           taper.data() + (taper.size() > std::size_t(n) ? std::min(p, 2) * n : 0);
       for (std::int64_t s = 0; s < n; ++s) {
-        double value = config_.remove_autos ? -autos[static_cast<std::size_t>(p * n + s)] : 0.0;
+        double value = config_.remove_autos ? -autos[p * n + s] : 0.0;
         for (std::int64_t part = 0; part < n_parts_; ++part) {
-          value += planes_[static_cast<std::size_t>(
-              ((channel * n_parts_ + part) * output_.n_sums() + p) * plane_floats() +
-              sky_.position[static_cast<std::size_t>(s)])];
+          value += planes_[((channel * n_parts_ + part) * output_.n_sums() + p) * plane_floats() +
+                           sky_.position[s]];
         }
-        sums[static_cast<std::size_t>(p * n + s)] += value * static_cast<double>(inverse[s]);
+        sums[p * n + s] += value * static_cast<double>(inverse[s]);
       }
     }
   }

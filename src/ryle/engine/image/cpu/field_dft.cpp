@@ -53,17 +53,15 @@ class FieldDftCpu final : public FieldImager, private CpuFieldImager {
   void finish(Queue&, Images& images) override {
     output_.prepare(images);
     const std::int64_t n = output_.size();
-    std::vector<double> planes(static_cast<std::size_t>(output_.n_sums() * n));
+    std::vector<double> planes(output_.n_sums() * n);
     for (std::int64_t bin = 0; bin < n_bins_; ++bin) {
       const double* sums = sums_.data() + bin * block_sums();
       for (std::int64_t p = 0; p < output_.n_sums(); ++p) {
-        const double autos =
-            config_.remove_autos ? autos_[static_cast<std::size_t>(4 * bin + p)] : 0;
+        const double autos = config_.remove_autos ? autos_[4 * bin + p] : 0;
         for (std::int64_t s = 0; s < n; ++s) {
-          planes[static_cast<std::size_t>(p * n + s)] =
-              sums[(s / kDirectionsPerBlock * 4 + p) * kDirectionsPerBlock +
-                   s % kDirectionsPerBlock] -
-              autos;
+          planes[p * n + s] = sums[(s / kDirectionsPerBlock * 4 + p) * kDirectionsPerBlock +
+                                   s % kDirectionsPerBlock] -
+                              autos;
         }
       }
       output_.write(bin, planes.data(), weights_.data() + 3 * bin, images);
@@ -98,12 +96,11 @@ class FieldDftCpu final : public FieldImager, private CpuFieldImager {
         });
     const std::int64_t bin = channel / config_.n_channels_per_bin;
     for (std::int64_t i = 0; i < auto_lanes_.size(); ++i) {
-      autos_[static_cast<std::size_t>(4 * bin + i / kernels_.lanes % 4)] +=
-          static_cast<double>(auto_lanes_[i]);
+      autos_[4 * bin + i / kernels_.lanes % 4] += static_cast<double>(auto_lanes_[i]);
     }
-    const double* waves = waves_[static_cast<std::size_t>(channel)].data();
+    const double* waves = waves_[channel].data();
     run_tasks(queue, n_slots_, directions_.n_blocks(), [&](std::int64_t slot, std::int64_t block) {
-      float* phasors = phasors_[static_cast<std::size_t>(slot)].data();
+      float* phasors = phasors_[slot].data();
       kernels_.phasors(waves, n_antennas_, directions_.l(block), directions_.m(block),
                        directions_.t(block), kernels_.phasor_group_field, phasors);
       kernels_.field_sum(voltages_.data(), (n + 2) / 3, n_antennas_, phasors,
@@ -112,8 +109,8 @@ class FieldDftCpu final : public FieldImager, private CpuFieldImager {
   }
 
   void clear() {
-    sums_.assign(static_cast<std::size_t>(n_bins_ * block_sums()), 0.0);
-    autos_.assign(static_cast<std::size_t>(4 * n_bins_), 0.0);
+    sums_.assign(n_bins_ * block_sums(), 0.0);
+    autos_.assign(4 * n_bins_, 0.0);
     clear_counts();
   }
 

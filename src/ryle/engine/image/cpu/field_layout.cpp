@@ -29,16 +29,16 @@ SkyColumns make_sky_columns(const AllSkyConfig& config, const CpuOutput& output,
   sky.padded_rows = (g + lanes - 1) / lanes * lanes;
   // [frequency index x][block of rows]
   const std::int64_t n_blocks = sky.padded_rows / lanes;
-  std::vector<std::uint8_t> wanted(static_cast<std::size_t>(g * n_blocks));
+  std::vector<std::uint8_t> wanted(g * n_blocks);
   const auto frequency = [g](std::int64_t pixel) { return modulo(pixel - g / 2, g); };
   for (const std::int32_t p : output.pixels()) {
-    wanted[static_cast<std::size_t>(frequency(p % g) * n_blocks + frequency(p / g) / lanes)] = 1;
+    wanted[frequency(p % g) * n_blocks + frequency(p / g) / lanes] = 1;
   }
   sky.block_begin.push_back(0);
   for (std::int64_t f = 0; f < g; ++f) {
     const std::size_t before = sky.blocks.size();
     for (std::int64_t b = 0; b < n_blocks; ++b) {
-      if (wanted[static_cast<std::size_t>(f * n_blocks + b)]) {
+      if (wanted[f * n_blocks + b]) {
         sky.blocks.push_back(static_cast<std::int32_t>(b));
       }
     }
@@ -47,7 +47,7 @@ SkyColumns make_sky_columns(const AllSkyConfig& config, const CpuOutput& output,
     if (any) sky.block_begin.push_back(static_cast<std::int32_t>(sky.blocks.size()));
   }
   for (const std::int32_t p : output.pixels()) {
-    const std::int64_t column = sky.column_of[static_cast<std::size_t>(frequency(p % g))];
+    const std::int64_t column = sky.column_of[frequency(p % g)];
     sky.position.push_back(static_cast<std::int32_t>(column * sky.padded_rows + frequency(p / g)));
   }
   return sky;
@@ -62,8 +62,8 @@ void make_field_channel(const AllSkyConfig& config, const CpuRoles& roles, const
       apertures ? aperture_weights(config, channel) : std::vector<std::vector<cf64>>();
   std::vector<std::int64_t> xs, ys;
   for (const std::int32_t a : roles.antennas) {
-    xs.push_back(cells[static_cast<std::size_t>(a)].first_x);
-    ys.push_back(cells[static_cast<std::size_t>(a)].first_y);
+    xs.push_back(cells[a].first_x);
+    ys.push_back(cells[a].first_y);
   }
   const Span x = span_of(xs, k, g), y = span_of(ys, k, g);
   // A common shift of the grid is a phase that no product sees.
@@ -162,13 +162,13 @@ EvenLags separable_lags(const CpuRoles& roles, const FieldChannelData& data, std
 void separable_image(const AllSkyConfig& config, const CpuOutput& output, const EvenLags& sum,
                      std::vector<double>& out) {
   const std::int64_t g = config.n_pixels, k = config.function.support;
-  std::vector<double> cosine(static_cast<std::size_t>(k * g));
+  std::vector<double> cosine(k * g);
   for (std::int64_t d = 0; d < k; ++d) {
     for (std::int64_t p = 0; p < g; ++p) {
-      cosine[static_cast<std::size_t>(d * g + p)] = math::unit_root(d * (p - g / 2), g).real();
+      cosine[d * g + p] = math::unit_root(d * (p - g / 2), g).real();
     }
   }
-  std::vector<double> rows(static_cast<std::size_t>(k * g)), line(static_cast<std::size_t>(g));
+  std::vector<double> rows(k * g), line(static_cast<std::size_t>(g));
   for (int p = 0; p < output.n_sums(); ++p) {
     for (std::int64_t e = 0; e < k; ++e) {
       double* row = rows.data() + e * g;
@@ -186,12 +186,12 @@ void separable_image(const AllSkyConfig& config, const CpuOutput& output, const 
         line_y = y;
         std::fill(line.begin(), line.end(), 0.0);
         for (std::int64_t e = 0; e < k; ++e) {
-          const double c = cosine[static_cast<std::size_t>(e * g + y)];
+          const double c = cosine[e * g + y];
           for (std::int64_t x = 0; x < g; ++x)
             line[std::size_t(x)] += c * rows[std::size_t(e * g + x)];
         }
       }
-      *to++ = line[static_cast<std::size_t>(pixel % g)];
+      *to++ = line[pixel % g];
     }
   }
 }
@@ -204,8 +204,7 @@ void add_lags(const float* a, const float* b, std::int64_t k, cf64 power, Lags& 
     for (std::int64_t s = 0; s < k * k; ++s) {
       const cf64 wa(static_cast<double>(a[2 * r]), static_cast<double>(a[2 * r + 1]));
       const cf64 wb(static_cast<double>(b[2 * s]), static_cast<double>(b[2 * s + 1]));
-      lags[static_cast<std::size_t>((r / k - s / k + k - 1) * n + r % k - s % k + k - 1)] +=
-          power * wa * std::conj(wb);
+      lags[(r / k - s / k + k - 1) * n + r % k - s % k + k - 1] += power * wa * std::conj(wb);
     }
   }
 }
@@ -230,7 +229,7 @@ void aperture_image(const AllSkyConfig& config, const CpuRoles& roles, const Cpu
     if (sy >= 0) add_lags(of(sy, 1), of(sy, 1), k, power[1], lags[1]);
     if (sx >= 0 && sy >= 0) add_lags(of(sx, 0), of(sy, 1), k, {power[2], power[3]}, lags[2]);
   }
-  std::vector<cf64> rows(static_cast<std::size_t>(n * g));
+  std::vector<cf64> rows(n * g);
   for (int q = 0; q < 3 && q < output.n_sums(); ++q) {
     for (std::int64_t e = 0; e < n; ++e) {
       for (std::int64_t x = 0; x < g; ++x) {
@@ -239,18 +238,17 @@ void aperture_image(const AllSkyConfig& config, const CpuRoles& roles, const Cpu
           sum += lags[std::size_t(q)][std::size_t(e * n + d)] *
                  math::unit_root((d - k + 1) * (x - g / 2), g);
         }
-        rows[static_cast<std::size_t>(e * g + x)] = sum;
+        rows[e * g + x] = sum;
       }
     }
     std::int64_t s = 0;
     for (const std::int32_t pixel : output.pixels()) {
       cf64 sum = 0;
       for (std::int64_t e = 0; e < n; ++e) {
-        sum += rows[static_cast<std::size_t>(e * g + pixel % g)] *
-               math::unit_root((e - k + 1) * (pixel / g - g / 2), g);
+        sum += rows[e * g + pixel % g] * math::unit_root((e - k + 1) * (pixel / g - g / 2), g);
       }
-      out[static_cast<std::size_t>(q * output.size() + s)] = sum.real();
-      if (q == 2) out[static_cast<std::size_t>(3 * output.size() + s)] = sum.imag();
+      out[q * output.size() + s] = sum.real();
+      if (q == 2) out[3 * output.size() + s] = sum.imag();
       ++s;
     }
   }

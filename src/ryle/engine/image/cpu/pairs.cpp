@@ -15,15 +15,15 @@ PairSource pair_source(const AllSkyConfig&, const CpuRoles& roles, std::int64_t 
   for (int p = 0; p < 2; ++p) {
     for (int q = 0; q < 2; ++q) {
       const int product = 2 * p + q;
-      const std::int32_t sa = roles.slots[static_cast<std::size_t>(2 * a + p)];
-      const std::int32_t sb = roles.slots[static_cast<std::size_t>(2 * b + q)];
+      const std::int32_t sa = roles.slots[2 * a + p];
+      const std::int32_t sb = roles.slots[2 * b + q];
       if (sa < 0 || sb < 0) {
         source.index[product] = -1;
         source.conjugate |= 16 << product;
         continue;
       }
-      const std::int64_t i = roles.inputs[static_cast<std::size_t>(sa)];
-      const std::int64_t j = roles.inputs[static_cast<std::size_t>(sb)];
+      const std::int64_t i = roles.inputs[sa];
+      const std::int64_t j = roles.inputs[sb];
       source.index[product] =
           static_cast<std::int32_t>(i <= j ? pair_index(i, j) : pair_index(j, i));
       if (i > j) source.conjugate |= 1 << product;
@@ -53,7 +53,7 @@ void PairGainTables::set(const CpuRoles& roles, std::span<const cf32> gains,
       const std::int32_t slot = roles.slots[2 * place + pol];
       if (slot < 0) continue;
       const cf64 height = heights.empty() ? cf64(1) : heights[place];
-      g[pol] = cf32(cf64(gains[static_cast<std::size_t>(slot)]) * height);
+      g[pol] = cf32(cf64(gains[slot]) * height);
     }
     for (std::size_t q = 0; q < 4; ++q) {
       first[8 * place + q] = g[q / 2].real();
@@ -91,7 +91,7 @@ bool needs_counting(const VisInput& input) {
 
 std::vector<double> uncounted_weights(const AllSkyConfig& config, std::span<const cf32> gains,
                                       const VisInput& input) {
-  std::vector<double> weights(static_cast<std::size_t>(3 * n_bins(config)));
+  std::vector<double> weights(3 * n_bins(config));
   if (needs_counting(input)) return weights;
   FieldInput whole;
   whole.n_spectra = input.n_spectra;
@@ -162,10 +162,10 @@ void count_pairs(const VisInput& input, std::int64_t channel, std::int64_t n_inp
   const auto usable = usable_masks(gains, static_cast<std::size_t>(pairs.back().b) + 1);
   std::uint64_t xx = 0, yy = 0, xy = 0, own_xx = 0, own_yy = 0;
   for (const PairSource& pair : pairs) {
-    const std::uint32_t ax = usable[static_cast<std::size_t>(2 * pair.a)];
-    const std::uint32_t ay = usable[static_cast<std::size_t>(2 * pair.a + 1)];
-    const std::uint32_t bx = usable[static_cast<std::size_t>(2 * pair.b)];
-    const std::uint32_t by = usable[static_cast<std::size_t>(2 * pair.b + 1)];
+    const std::uint32_t ax = usable[2 * pair.a];
+    const std::uint32_t ay = usable[2 * pair.a + 1];
+    const std::uint32_t bx = usable[2 * pair.b];
+    const std::uint32_t by = usable[2 * pair.b + 1];
     // An absent product has an unused input: what is read in its place is masked.
     const auto at = [&](int q) { return counts[pair.index[q] < 0 ? 0 : pair.index[q]]; };
     const std::uint32_t own = pair.a == pair.b ? ~0u : 0u;

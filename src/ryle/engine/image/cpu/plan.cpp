@@ -77,9 +77,8 @@ CpuRoles make_roles(const AllSkyConfig& config) {
   for (std::size_t i = 0; i < config.inputs.size(); ++i) {
     const auto& input = config.inputs[i];
     if (input.bad) continue;
-    const std::int32_t at = place[static_cast<std::size_t>(input.antenna)];
-    roles.slots[static_cast<std::size_t>(2 * at + input.pol)] =
-        static_cast<std::int32_t>(roles.inputs.size());
+    const std::int32_t at = place[input.antenna];
+    roles.slots[2 * at + input.pol] = static_cast<std::int32_t>(roles.inputs.size());
     roles.inputs.push_back(static_cast<std::int32_t>(i));
     roles.place_of_slot.push_back(at);
     roles.pol_of_slot.push_back(input.pol);
@@ -115,7 +114,7 @@ void CpuImager::take_gains(std::span<const cf32> gains,
   for (std::int64_t c = 0; c < n_channels_; ++c) {
     const auto of_channel = gains.subspan(static_cast<std::size_t>(c) * n_inputs, n_inputs);
     for (std::size_t s = 0; s < used.size(); ++s) {
-      const cf32 g = of_channel[static_cast<std::size_t>(roles_.inputs[s])];
+      const cf32 g = of_channel[roles_.inputs[s]];
       used[s] = std::isfinite(g.real()) && std::isfinite(g.imag()) ? g : cf32(0);
     }
     body(c, used);
@@ -140,7 +139,7 @@ void CpuFieldImager::count(const FieldInput& input) {
 }
 
 void CpuFieldImager::clear_counts() {
-  weights_.assign(static_cast<std::size_t>(3 * n_bins_), 0.0);
+  weights_.assign(3 * n_bins_, 0.0);
   n_spectra_ = 0;
 }
 
@@ -186,8 +185,8 @@ void CpuOutput::find_pixels(const AllSkyConfig& config) {
 }
 
 void CpuOutput::prepare(Images& images) const {
-  images.pixels.resize(static_cast<std::size_t>(n_bins_ * n_planes_ * plane_size_));
-  images.weights.resize(static_cast<std::size_t>(3 * n_bins_));
+  images.pixels.resize(n_bins_ * n_planes_ * plane_size_);
+  images.weights.resize(3 * n_bins_);
 }
 
 namespace {
@@ -215,7 +214,7 @@ void CpuOutput::write(std::int64_t bin, const double* sums, const double* weight
   double scale[3];
   for (int p = 0; p < 3; ++p) {
     scale[p] = weights[p] > 0 ? 1 / weights[p] : std::numeric_limits<double>::quiet_NaN();
-    images.weights[static_cast<std::size_t>(3 * bin + p)] = weights[p];
+    images.weights[3 * bin + p] = weights[p];
   }
   const std::int64_t n = size();
   float* to = images.pixels.data() + bin * n_planes_ * plane_size_;

@@ -10,10 +10,7 @@ struct UvApertures::Plane {
   std::int64_t nx = 0, ny = 0;
   std::vector<float> re, im;
   Plane(std::int64_t box_x, std::int64_t box_y)
-      : nx(2 * box_x - 1),
-        ny(2 * box_y - 1),
-        re(static_cast<std::size_t>(nx * ny)),
-        im(static_cast<std::size_t>(nx * ny)) {}
+      : nx(2 * box_x - 1), ny(2 * box_y - 1), re(nx * ny), im(nx * ny) {}
   cf32 at(std::int64_t y, std::int64_t x) const {
     const auto i = static_cast<std::size_t>(y * nx + x);
     return {re[i], im[i]};
@@ -55,12 +52,12 @@ void UvApertures::add_product(const Channel& channel, const CpuRoles& roles, std
                               Plane& plane) const {
   const auto n = static_cast<std::int64_t>(roles.antennas.size());
   const std::int64_t nx = channel.box_x, ny = channel.box_y;
-  std::vector<float> h_re(static_cast<std::size_t>(nx * ny)), h_im(h_re.size());
+  std::vector<float> h_re(nx * ny), h_im(h_re.size());
   for (std::int64_t b = 0; b < n; ++b) {
     std::fill(h_re.begin(), h_re.end(), 0.0f);
     std::fill(h_im.begin(), h_im.end(), 0.0f);
     for (std::int64_t a = 0; a < n; ++a) {
-      const cf32 v = matrix[static_cast<std::size_t>(b * n + a)];
+      const cf32 v = matrix[b * n + a];
       const float* w = channel.weights.data() + (2 * a + pol_a) * k * k * 2;
       for (std::int64_t r = 0; r < k * k; ++r) {
         const auto at = static_cast<std::size_t>((channel.y[std::size_t(a)] + r / k) * nx +
@@ -91,7 +88,7 @@ void UvApertures::add_product(const Channel& channel, const CpuRoles& roles, std
 void UvApertures::grid(const AllSkyConfig& config, const CpuRoles& roles, std::int64_t channel,
                        const std::vector<PairSource>& pairs, const std::vector<float>& products,
                        float* cells) const {
-  const Channel& c = channels_[static_cast<std::size_t>(channel)];
+  const Channel& c = channels_[channel];
   const std::int64_t g = config.n_pixels, k = config.function.support;
   const auto n = roles.antennas.size();
   std::fill_n(cells, (g / 2 + 1) * g * kCellFloats, 0.0f);

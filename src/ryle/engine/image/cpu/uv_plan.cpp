@@ -48,8 +48,7 @@ void correlate(const std::array<double, kMaxSupport>& a, const std::array<double
                std::int64_t k, std::array<double, kMaxTaps>& out) {
   for (std::int64_t i = 0; i < k; ++i) {
     for (std::int64_t j = 0; j < k; ++j) {
-      out[static_cast<std::size_t>(i - j + k - 1)] +=
-          a[static_cast<std::size_t>(i)] * b[static_cast<std::size_t>(j)];
+      out[i - j + k - 1] += a[i] * b[j];
     }
   }
 }
@@ -123,7 +122,7 @@ UvGeometry make_uv_geometry(const AllSkyConfig& config, const CpuKernels& kernel
 }
 
 UvTable UvChannel::table(const UvGeometry& geometry, std::int64_t part) const {
-  const Part& p = parts[static_cast<std::size_t>(part)];
+  const Part& p = parts[part];
   return {p.groups.data(),      static_cast<std::int64_t>(p.groups.size()),
           p.records.data(),     geometry.record_floats(),
           geometry.units(),     geometry.taps,
@@ -137,22 +136,21 @@ UvChannel make_uv_channel(const AllSkyConfig& config, const CpuRoles& roles,
   const auto cells = antenna_cells(config, channel);
   const auto n_pairs = static_cast<std::int64_t>(pairs.size());
   UvChannel result;
-  result.parts.resize(static_cast<std::size_t>(n_parts));
+  result.parts.resize(n_parts);
   result.flip.resize(pairs.size());
   const double nu_hz = config.channels.center_hz(channel);
   for (const std::int32_t a : roles.antennas) {
-    result.heights.push_back(
-        height_phase(nu_hz, config.antenna_enu_m[static_cast<std::size_t>(a)][2]));
+    result.heights.push_back(height_phase(nu_hz, config.antenna_enu_m[a][2]));
   }
   std::int64_t highest = 0;
   for (std::int64_t part = 0; part < n_parts; ++part) {
     const std::int64_t begin = n_pairs * part / n_parts, end = n_pairs * (part + 1) / n_parts;
     std::vector<UvEntry> entries;
-    entries.reserve(static_cast<std::size_t>(end - begin));
+    entries.reserve(end - begin);
     for (std::int64_t n = begin; n < end; ++n) {
-      const PairSource& pair = pairs[static_cast<std::size_t>(n)];
-      const auto a = static_cast<std::size_t>(roles.antennas[static_cast<std::size_t>(pair.a)]);
-      const auto b = static_cast<std::size_t>(roles.antennas[static_cast<std::size_t>(pair.b)]);
+      const PairSource& pair = pairs[n];
+      const auto a = static_cast<std::size_t>(roles.antennas[pair.a]);
+      const auto b = static_cast<std::size_t>(roles.antennas[pair.b]);
       UvEntry e;
       e.footprint = config.function.correlated ? correlated(config, cells[a], cells[b])
                                                : direct(config, positions[a], positions[b]);
@@ -162,7 +160,7 @@ UvChannel make_uv_channel(const AllSkyConfig& config, const CpuRoles& roles,
       if (pair.a == pair.b) {
         for (auto& w : e.footprint.weight_x) w *= 0.5;
       }
-      result.flip[static_cast<std::size_t>(n)] = e.footprint.flip;
+      result.flip[n] = e.footprint.flip;
       const std::int64_t row = e.footprint.first_y + geometry.margin;
       const std::int64_t column = e.footprint.first_x + geometry.g / 2 + geometry.margin;
       e.shift = column % geometry.cells_per_unit;
@@ -171,7 +169,7 @@ UvChannel make_uv_channel(const AllSkyConfig& config, const CpuRoles& roles,
       highest = std::max(highest, -e.footprint.first_y);
       entries.push_back(e);
     }
-    fill_part(entries, geometry, result.parts[static_cast<std::size_t>(part)]);
+    fill_part(entries, geometry, result.parts[part]);
   }
   result.n_rows = std::min(highest, geometry.g / 2) + 1;
   return result;

@@ -24,24 +24,24 @@ class VisDftCpu final : public VisImager, private CpuImager {
     const auto n = static_cast<std::int64_t>(roles_.antennas.size());
     for (std::int64_t a = 0; a < n; ++a) autos_.push_back(pair_source(config_, roles_, a, a));
     products_ = Buffer<float>(static_cast<std::int64_t>(pairs_.size()) * kCellFloats);
-    sums_.resize(static_cast<std::size_t>(directions_.n_blocks() * 4 * kDirectionsPerBlock));
+    sums_.resize(directions_.n_blocks() * 4 * kDirectionsPerBlock);
     for (std::int64_t s = 0; s < n_slots_; ++s) {
       phasors_.emplace_back(2 * kDirectionsPerBlock * n);
     }
-    gains_.resize(static_cast<std::size_t>(n_channels_));
+    gains_.resize(n_channels_);
     set_gains(queue, ones());
   }
 
   void set_gains(Queue&, std::span<const cf32> gains) override {
     take_gains(gains, [&](std::int64_t c, std::span<const cf32> used) {
-      gains_[static_cast<std::size_t>(c)].set(roles_, used, {});
+      gains_[c].set(roles_, used, {});
     });
   }
 
   void execute(Queue& queue, const VisInput& input, Images& images) override {
     output_.prepare(images);
     std::vector<double> weights = uncounted_weights(config_, input_gains_, input);
-    std::vector<double> planes(static_cast<std::size_t>(output_.n_sums() * output_.size()));
+    std::vector<double> planes(output_.n_sums() * output_.size());
     for (std::int64_t bin = 0; bin < n_bins_; ++bin) {
       std::fill(sums_.begin(), sums_.end(), 0.0);
       const std::int64_t first = bin * config_.n_channels_per_bin;
@@ -52,8 +52,8 @@ class VisDftCpu final : public VisImager, private CpuImager {
       for (std::size_t i = 0; i < planes.size(); ++i) {
         const auto p = static_cast<std::int64_t>(i) / output_.size();
         const auto s = static_cast<std::int64_t>(i) % output_.size();
-        planes[i] = sums_[static_cast<std::size_t>(
-            (s / kDirectionsPerBlock * 4 + p) * kDirectionsPerBlock + s % kDirectionsPerBlock)];
+        planes[i] = sums_[(s / kDirectionsPerBlock * 4 + p) * kDirectionsPerBlock +
+                          s % kDirectionsPerBlock];
       }
       output_.write(bin, planes.data(), weights.data() + 3 * bin, images);
     }
@@ -69,7 +69,7 @@ class VisDftCpu final : public VisImager, private CpuImager {
     const auto n_inputs = static_cast<std::int64_t>(config_.inputs.size());
     const auto n = static_cast<std::int64_t>(roles_.antennas.size());
     const auto n_pairs = static_cast<std::int64_t>(pairs_.size());
-    const PairGains gains = gains_[static_cast<std::size_t>(channel)].view();
+    const PairGains gains = gains_[channel].view();
     const void* from = channel_sums(input, channel, n_inputs);
     queue.parallel_for((n_pairs + kPairsPerTask - 1) / kPairsPerTask, [&](std::int64_t i) {
       const std::int64_t begin = i * kPairsPerTask;
@@ -84,14 +84,14 @@ class VisDftCpu final : public VisImager, private CpuImager {
     }
     const auto waves = directions_.waves(config_.channels.center_hz(channel));
     run_tasks(queue, n_slots_, directions_.n_blocks(), [&](std::int64_t slot, std::int64_t block) {
-      float* phasors = phasors_[static_cast<std::size_t>(slot)].data();
+      float* phasors = phasors_[slot].data();
       kernels_.phasors(waves.data(), n, directions_.l(block), directions_.m(block),
                        directions_.t(block), kernels_.phasor_group_vis, phasors);
       double* sums = sums_.data() + block * 4 * kDirectionsPerBlock;
       kernels_.vis_sum(products_.data(), n, phasors, output_.n_sums(), sums);
       for (int p = 0; p < 4; ++p) {
         for (std::int64_t i = 0; i < kDirectionsPerBlock; ++i) {
-          sums[p * kDirectionsPerBlock + i] += constant[static_cast<std::size_t>(p)];
+          sums[p * kDirectionsPerBlock + i] += constant[p];
         }
       }
     });

@@ -28,11 +28,10 @@ class VisGridCpu final : public VisImager, private CpuImager {
         n_parts_(parts_for(n_bins_)),
         apertures_(!config.function.apertures.empty()) {
     if (apertures_) n_parts_ = 1;
-    channels_.resize(static_cast<std::size_t>(n_channels_));
-    gains_.resize(static_cast<std::size_t>(n_channels_));
+    channels_.resize(n_channels_);
+    gains_.resize(n_channels_);
     queue.parallel_for(n_channels_, [&](std::int64_t c) {
-      channels_[static_cast<std::size_t>(c)] =
-          make_uv_channel(config_, roles_, pairs_, geometry_, c, n_parts_);
+      channels_[c] = make_uv_channel(config_, roles_, pairs_, geometry_, c, n_parts_);
     });
     if (apertures_) uv_apertures_ = UvApertures(config_, roles_);
     make_tapers(queue);
@@ -43,14 +42,13 @@ class VisGridCpu final : public VisImager, private CpuImager {
 
   void set_gains(Queue&, std::span<const cf32> gains) override {
     take_gains(gains, [&](std::int64_t c, std::span<const cf32> used) {
-      gains_[static_cast<std::size_t>(c)].set(roles_, used,
-                                              channels_[static_cast<std::size_t>(c)].heights);
+      gains_[c].set(roles_, used, channels_[c].heights);
     });
   }
 
   void execute(Queue& queue, const VisInput& input, Images& images) override {
     output_.prepare(images);
-    std::vector<double> weights(static_cast<std::size_t>(3 * n_bins_ * n_parts_));
+    std::vector<double> weights(3 * n_bins_ * n_parts_);
     const auto of_bins = uncounted_weights(config_, input_gains_, input);
     for (std::size_t i = 0; i < of_bins.size(); ++i) {
       weights[i / 3 * static_cast<std::size_t>(3 * n_parts_) + i % 3] = of_bins[i];
@@ -60,7 +58,7 @@ class VisGridCpu final : public VisImager, private CpuImager {
         for (std::int64_t i = 0; i < n; ++i) body(i);
       };
       run_tasks(queue, n_slots_, n_bins_, [&](std::int64_t slot, std::int64_t bin) {
-        image_bin(input, bin, slots_[static_cast<std::size_t>(slot)], serial, weights, images);
+        image_bin(input, bin, slots_[slot], serial, weights, images);
       });
     } else {
       const Loop parallel = [&](std::int64_t n, const std::function<void(std::int64_t)>& body) {
@@ -110,7 +108,7 @@ class VisGridCpu final : public VisImager, private CpuImager {
       const auto taper =
           config_.function.correlated ? correlated_taper(config_, c) : direct_taper(config_);
       const std::size_t plane = static_cast<std::size_t>(config_.n_pixels * config_.n_pixels);
-      auto& inverse = inverse_tapers_[static_cast<std::size_t>(c)];
+      auto& inverse = inverse_tapers_[c];
       for (std::size_t t = 0; t < taper.size() / plane; ++t) {
         for (const std::int32_t p : output_.pixels()) {
           inverse.push_back(1 / taper[t * plane + static_cast<std::size_t>(p)]);
@@ -127,7 +125,7 @@ class VisGridCpu final : public VisImager, private CpuImager {
       for (std::int64_t i = 0; i < run.n;) {
         const std::int64_t x = run.pixel % g + i;
         const std::int64_t n = x < g / 2 ? std::min(run.n - i, g / 2 - x) : run.n - i;
-        const std::int64_t column = sky_.column_of[static_cast<std::size_t>((x + g - g / 2) % g)];
+        const std::int64_t column = sky_.column_of[(x + g - g / 2) % g];
         segments_.push_back({run.sky + i, y * plane_row() + column, n});
         i += n;
       }
@@ -151,7 +149,7 @@ class VisGridCpu final : public VisImager, private CpuImager {
       const std::int64_t at_once =
           n_parts_ == 1 ? 1 : std::max(rows / rows_per_vector(), chunk_pairs());
       slot.scratch = Buffer<float>(at_once * scratch_floats());
-      slot.sums.resize(static_cast<std::size_t>(output_.n_sums() * output_.size()));
+      slot.sums.resize(output_.n_sums() * output_.size());
       slots_.push_back(std::move(slot));
     }
   }
@@ -166,7 +164,7 @@ class VisGridCpu final : public VisImager, private CpuImager {
     for (std::int64_t c = first; c < last; c += step) {
       std::int64_t n_rows = 0;
       for (std::int64_t i = c; i < c + step; ++i) {
-        n_rows = std::max(n_rows, channels_[static_cast<std::size_t>(i)].n_rows);
+        n_rows = std::max(n_rows, channels_[i].n_rows);
       }
       if (apertures_) {
         n_rows = geometry_.g / 2 + 1;
@@ -196,12 +194,12 @@ class VisGridCpu final : public VisImager, private CpuImager {
     const auto n_pairs = static_cast<std::int64_t>(pairs_.size());
     loop(n_parts_, [&](std::int64_t part) {
       const std::int64_t begin = n_pairs * part / n_parts_, end = n_pairs * (part + 1) / n_parts_;
-      Buffer<float>& grid = slot.grids[static_cast<std::size_t>(part)];
+      Buffer<float>& grid = slot.grids[part];
       std::fill_n(grid.data(), grid.size(), 0.0f);
-      float* products = slot.products[static_cast<std::size_t>(part)].data();
+      float* products = slot.products[part].data();
       for (std::int64_t c = first; c < last; ++c) {
-        const auto& channel = channels_[static_cast<std::size_t>(c)];
-        const PairGains gains = gains_[static_cast<std::size_t>(c)].view();
+        const auto& channel = channels_[c];
+        const PairGains gains = gains_[c].view();
         kernels_.convert(sum_type(input.type), channel_sums(input, c, n_inputs),
                          pairs_.data() + begin, end - begin, gains, channel.flip.data() + begin,
                          products);
@@ -217,7 +215,7 @@ class VisGridCpu final : public VisImager, private CpuImager {
 
   void grid_apertures(const VisInput& input, std::int64_t channel, Slot& slot, double* weights) {
     const auto n_inputs = static_cast<std::int64_t>(config_.inputs.size());
-    const PairGains gains = gains_[static_cast<std::size_t>(channel)].view();
+    const PairGains gains = gains_[channel].view();
     std::vector<float> products(pairs_.size() * static_cast<std::size_t>(kCellFloats));
     kernels_.convert(sum_type(input.type), channel_sums(input, channel, n_inputs), pairs_.data(),
                      static_cast<std::int64_t>(pairs_.size()), gains, nullptr, products.data());

@@ -82,7 +82,7 @@ void find_columns(const AllSkyConfig& config, FusedTables& tables) {
   first.fill(kFusedColumns);
   last.fill(-1);
   for (int p = 0; p < kFusedPixels * kFusedPixels; ++p) {
-    if (std::isnan(above[static_cast<std::size_t>(p)])) continue;
+    if (std::isnan(above[p])) continue;
     const int along = tables.transposed ? p / kFusedPixels : p % kFusedPixels;
     const auto h = static_cast<std::size_t>(along % kFusedBlocks);
     first[h] = std::min(first[h], along / kFusedBlocks);
@@ -177,10 +177,10 @@ std::vector<Quad> dealt_to_warps(std::vector<Quad> quads, const FusedTables& tab
   std::array<double, kFusedWarps> load{};
   std::array<double, 4> scheduler{};
   for (int w = 0; w < kFusedWarps; ++w) {
-    auto& own = load[static_cast<std::size_t>(w)];
+    auto& own = load[w];
     if (w < tables.n_groups) own = kColumns;
     if (w >= kFusedWarps - kFusedLoaders) own += kLoad * tables.n_antennas / kFusedLoaders;
-    scheduler[static_cast<std::size_t>(w % 4)] += own;
+    scheduler[w % 4] += own;
   }
   sort_by_cost(quads);
   std::array<std::vector<Quad>, kFusedWarps> of_warp;
@@ -217,7 +217,7 @@ Shares shares_of(const std::vector<Visit>& visits, const FusedTables& tables) {
     const auto begin = std::lower_bound(visits.begin(), visits.end(), t, before);
     const auto end = std::lower_bound(begin, visits.end(), t + 1, before);
     for (auto v = begin; v != end; ++v) {
-      tile.visits[static_cast<std::size_t>(v->fold)].push_back(*v);
+      tile.visits[v->fold].push_back(*v);
     }
     if (begin == end) {
       shares.empty.push_back(tile.at);
@@ -255,7 +255,7 @@ void put_weights(const AllSkyConfig& config, const Visit& visit, const AntennaCe
     const float sign = cell % 2 == 0 ? 1.0f : -1.0f;
     const int i = cell - visit.offset_x, j = cell - visit.offset_y;
     const auto at = [&](const auto& w, int tap) {
-      return tap >= 0 && tap < k ? static_cast<float>(w[static_cast<std::size_t>(tap)]) : 0.0f;
+      return tap >= 0 && tap < k ? static_cast<float>(w[tap]) : 0.0f;
     };
     to[cell] = sign * at(weight_x, i);
     to[kTile + cell] = sign * at(weight_y, j);
@@ -272,8 +272,8 @@ void put_share(const AllSkyConfig& config, const ArrayOfUsed& array, const Share
       const std::size_t round = at * n_rounds + group * kFusedUnroll + k;
       tables.who[(round / kFusedUnroll * kAbreast + abreast) * kFusedUnroll + k % kFusedUnroll] =
           static_cast<std::uint32_t>(16 * a);
-      put_weights(config, visits[k], cells[static_cast<std::size_t>(array.antenna[a])],
-                  tables.transposed, &tables.weights[(round * kAbreast + abreast) * 2 * kTile]);
+      put_weights(config, visits[k], cells[array.antenna[a]], tables.transposed,
+                  &tables.weights[(round * kAbreast + abreast) * 2 * kTile]);
     }
   };
   for (std::size_t q = 0; q < share.quads.size(); ++q) {

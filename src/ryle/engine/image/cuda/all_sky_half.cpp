@@ -65,10 +65,10 @@ Channel channel_of(std::vector<Footprint> footprints, int support, int n_cells) 
 std::vector<HalfBlock> blocks_of(const AllSkyConfig& config) {
   const auto above = above_horizon(config);
   const auto g = static_cast<int>(config.n_pixels);
-  std::vector<int> highest(static_cast<std::size_t>(g / 2 / kHalfColumns + 1), -1);
+  std::vector<int> highest(g / 2 / kHalfColumns + 1, -1);
   for (int p = 0; p < g * g; ++p) {
-    if (std::isnan(above[static_cast<std::size_t>(p)])) continue;
-    auto& m = highest[static_cast<std::size_t>(std::abs(p % g - g / 2) / kHalfColumns)];
+    if (std::isnan(above[p])) continue;
+    auto& m = highest[std::abs(p % g - g / 2) / kHalfColumns];
     m = std::max(m, std::abs(p / g - g / 2));
   }
   std::vector<HalfBlock> blocks;
@@ -130,7 +130,7 @@ HalfTables half_tables(const AllSkyConfig& config, const ArrayOfUsed& array,
   tables.blocks = blocks_of(config);
   for (auto& channel : all) {
     channel.tiles.resize(n_tiles);
-    channel.pairs.resize(static_cast<std::size_t>(tables.n_pairs));
+    channel.pairs.resize(tables.n_pairs);
     tables.slots.insert(tables.slots.end(), channel.slots.begin(), channel.slots.end());
     tables.tiles.insert(tables.tiles.end(), channel.tiles.begin(), channel.tiles.end());
     tables.pairs.insert(tables.pairs.end(), channel.pairs.begin(), channel.pairs.end());

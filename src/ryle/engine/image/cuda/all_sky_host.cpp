@@ -52,7 +52,7 @@ std::vector<float> factors(const AllSkyConfig& config, const ArrayOfUsed& array,
   for (std::int64_t channel = 0; channel < config.channels.n_channels; ++channel) {
     const double nu_hz = config.channels.center_hz(channel);
     for (std::size_t a = 0; a < array.antenna.size(); ++a) {
-      const double up_m = config.antenna_enu_m[static_cast<std::size_t>(array.antenna[a])][2];
+      const double up_m = config.antenna_enu_m[array.antenna[a]][2];
       const cf64 height = heights ? height_phase(nu_hz, up_m) : cf64(1);
       for (std::size_t pol = 0; pol < 2; ++pol) {
         const auto i = array.input[2 * a + pol];
@@ -83,8 +83,8 @@ std::vector<double> positions_cells(const AllSkyConfig& config, const ArrayOfUse
   for (std::int64_t channel = 0; channel < config.channels.n_channels; ++channel) {
     const auto positions = antenna_positions_cells(config, channel);
     for (const auto a : array.antenna) {
-      out.push_back(positions[static_cast<std::size_t>(a)][0]);
-      out.push_back(positions[static_cast<std::size_t>(a)][1]);
+      out.push_back(positions[a][0]);
+      out.push_back(positions[a][1]);
     }
   }
   return out;
@@ -95,8 +95,8 @@ std::vector<std::uint8_t> flips(const ArrayOfUsed& array, const std::vector<doub
   std::vector<std::uint8_t> out;
   const auto n = static_cast<std::int64_t>(array.antenna.size());
   for_baselines(n, autos, [&](std::size_t, std::int64_t a, std::int64_t b) {
-    const double* p = &positions[static_cast<std::size_t>(2 * a)];
-    const double* q = &positions[static_cast<std::size_t>(2 * b)];
+    const double* p = &positions[2 * a];
+    const double* q = &positions[2 * b];
     const double dx = p[0] - q[0], dy = p[1] - q[1];
     out.push_back(dy < 0 || (dy == 0 && dx < 0) ? 1 : 0);
   });

@@ -35,7 +35,7 @@ TileLists tile_lists(std::span<const Footprint> footprints, int n_taps, int n_pi
                            " baselines; its lists hold 2^21: use the implementation cpu");
   }
   const int across = (n_pixels + kTileCells - 1) / kTileCells;
-  std::vector<std::uint32_t> count(static_cast<std::size_t>(across * across));
+  std::vector<std::uint32_t> count(across * across);
   std::vector<ListTouch> x, y;
   const auto each = [&](auto&& body) {
     for (std::size_t f = 0; f < footprints.size(); ++f) {
@@ -52,10 +52,9 @@ TileLists tile_lists(std::span<const Footprint> footprints, int n_taps, int n_pi
   each([&](std::size_t tile, std::uint32_t) { ++count[tile]; });
   TileLists lists;
   for (int tile = 0; tile < across * across; ++tile) {
-    if (count[static_cast<std::size_t>(tile)] == 0) continue;
+    if (count[tile] == 0) continue;
     lists.work.push_back({channel, static_cast<std::int16_t>(tile % across),
-                          static_cast<std::int16_t>(tile / across), 0,
-                          count[static_cast<std::size_t>(tile)]});
+                          static_cast<std::int16_t>(tile / across), 0, count[tile]});
   }
   std::stable_sort(lists.work.begin(), lists.work.end(),
                    [](const TileWork& a, const TileWork& b) { return a.end > b.end; });
@@ -63,7 +62,7 @@ TileLists tile_lists(std::span<const Footprint> footprints, int n_taps, int n_pi
   for (TileWork& work : lists.work) {
     const std::uint32_t n = work.end;
     work.begin = next;
-    count[static_cast<std::size_t>(work.tile_y * across + work.tile_x)] = next;
+    count[work.tile_y * across + work.tile_x] = next;
     next += n;
     work.end = next;
   }

@@ -94,7 +94,7 @@ class CpuDedisperser final : public Dedisperser {
 
  private:
   std::int32_t delay_at(std::int64_t trial, std::int64_t channel) const {
-    return config_.delays[static_cast<std::size_t>(trial * config_.n_channels + channel)];
+    return config_.delays[trial * config_.n_channels + channel];
   }
 
   Part make_part(const Tile& tile, std::int64_t first_channel, std::int64_t n_channels) const {
@@ -108,7 +108,7 @@ class CpuDedisperser final : public Dedisperser {
     Part shared = part;
     shared.shared = true;
     shared.n_groups = n_channels / group_;
-    shared.starts.resize(static_cast<std::size_t>(shared.n_groups * tile.n_trials));
+    shared.starts.resize(shared.n_groups * tile.n_trials);
     double work = static_cast<double>(shared.n_groups * tile.n_trials * kTimes);
     for (std::int64_t g = 0; g < shared.n_groups; ++g) work += add_patterns(tile, g, shared);
     shared.work = work;
@@ -125,7 +125,7 @@ class CpuDedisperser final : public Dedisperser {
       const std::int32_t start = delay_at(tile.first_trial + i, c0);
       std::array<std::int32_t, 4> relative{};
       for (std::int64_t k = 1; k < group_; ++k)
-        relative[static_cast<std::size_t>(k)] = delay_at(tile.first_trial + i, c0 + k) - start;
+        relative[k] = delay_at(tile.first_trial + i, c0 + k) - start;
       const auto [entry, fresh] = known.emplace(relative, part.patterns.size());
       if (fresh) part.patterns.push_back({c0, relative, start, start});  // first, last start
       Pattern& p = part.patterns[entry->second];
@@ -137,8 +137,7 @@ class CpuDedisperser final : public Dedisperser {
       Pattern& p = part.patterns[index];
       const std::int64_t lowest = p.length, highest = p.offset;
       for (std::int64_t k = 0; k < group_; ++k)
-        p.delays[static_cast<std::size_t>(k)] =
-            static_cast<std::int32_t>(lowest + relative[static_cast<std::size_t>(k)]);
+        p.delays[k] = static_cast<std::int32_t>(lowest + relative[k]);
       p.length = highest - lowest;
       p.offset = part.scratch_bytes;
       part.scratch_bytes += rounded_up(kTimes + p.length, 64) + kRowPad;
@@ -146,9 +145,9 @@ class CpuDedisperser final : public Dedisperser {
           1.6 * static_cast<double>(kTimes + p.length);  // a row of stage 1 against one of stage 2
     }
     for (std::int64_t i = 0; i < tile.n_trials; ++i) {
-      const Pattern& p = part.patterns[of_trial[static_cast<std::size_t>(i)]];
+      const Pattern& p = part.patterns[of_trial[i]];
       const std::int64_t start = delay_at(tile.first_trial + i, c0);
-      part.starts[static_cast<std::size_t>(g * tile.n_trials + i)] =
+      part.starts[g * tile.n_trials + i] =
           static_cast<std::uint32_t>(p.offset + start - p.delays[0]);
     }
     return cost;
@@ -193,8 +192,7 @@ class CpuDedisperser final : public Dedisperser {
       for (const Pattern& p : part.patterns) {
         const std::uint8_t* rows[4] = {};
         for (std::int64_t k = 0; k < group_; ++k)
-          rows[k] = work.codes + (p.first_channel + k) * work.code_stride +
-                    p.delays[static_cast<std::size_t>(k)];
+          rows[k] = work.codes + (p.first_channel + k) * work.code_stride + p.delays[k];
         kernel_.sum_rows(rows, static_cast<int>(group_), scratch + p.offset,
                          rounded_up(work.n + p.length, 64));  // kReadAhead allows no more
       }

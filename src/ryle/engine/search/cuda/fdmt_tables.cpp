@@ -39,7 +39,7 @@ class Planner {
     nodes_.resize(tree_.size());
     std::int64_t depth = 0;
     for (const auto& node : tree_) depth = std::max(depth, node.depth);
-    passes_.resize(static_cast<std::size_t>(depth + 1));
+    passes_.resize(depth + 1);
     const std::vector<std::int32_t> rows = tree_rows(config_);
     for (const std::int32_t sweep : rows) nodes_[0].emplace(sweep, NodeRow{});
     for (std::size_t k = 0; k < tree_.size(); ++k) number(k);
@@ -54,9 +54,9 @@ class Planner {
   struct Wanted {
     std::int32_t sweep, row;
   };
-  Pass& pass_of(const TreeNode& node) { return passes_[static_cast<std::size_t>(node.depth)]; }
+  Pass& pass_of(const TreeNode& node) { return passes_[node.depth]; }
   NodeRows& rows_of(const TreeNode& node, std::int64_t part) {
-    return nodes_[static_cast<std::size_t>(node.part_node[static_cast<std::size_t>(part)])];
+    return nodes_[node.part_node[part]];
   }
 
   void number(std::size_t k) {
@@ -147,8 +147,8 @@ class Planner {
     for (const Wanted& row : rows) {
       for (std::int64_t p = 0; p < node.n_parts(); ++p) {
         const TreePlace place = tree_place(x_, node, p, row.sweep);
-        const auto [use, fresh] = uses[static_cast<std::size_t>(p)].emplace(
-            codes ? 0 : place.sweep, Use{place.start, place.start, 0});
+        const auto [use, fresh] =
+            uses[p].emplace(codes ? 0 : place.sweep, Use{place.start, place.start, 0});
         use->second.low = std::min(use->second.low, place.start);
         use->second.high = std::max(use->second.high, place.start);
       }
