@@ -124,7 +124,7 @@ TEST(Trigger, AnswersAreOneLineOfJson) {
   const std::string nothing =
       answer_trigger(R"({"utc": "2025-03-01T16:10:00"})", config.shape, ring);
   EXPECT_EQ(nothing,
-            R"({"result":"rejected","message":"trigger rejected: nothing has been received"})");
+            R"({"result":"refused","message":"trigger refused: nothing has been received"})");
   const std::string garbage = answer_trigger("{\"\xff\x80\": 1}\n", config.shape, ring);
   EXPECT_THAT(garbage, HasSubstr(R"("result":"error")"));
   EXPECT_EQ(garbage.find('\n'), std::string::npos);

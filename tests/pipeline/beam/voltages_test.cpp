@@ -643,7 +643,7 @@ TEST(VoltageRing, RecordsDoNotGoIntoTheDatabaseOfAnotherRun) {
   EXPECT_TRUE(test::read_voltage_records(path).empty());
   const std::string lines = test::contents(scratch / "t_unwritten.jsonl");
   EXPECT_THAT(lines, HasSubstr(R"({"table":"trigger","id":1,)"));
-  EXPECT_THAT(lines, HasSubstr(R"("result":"rejected")"));
+  EXPECT_THAT(lines, HasSubstr(R"("result":"refused")"));
 }
 
 TEST(VoltageRing, RefusesARingThatIsTooShort) {
