@@ -26,8 +26,9 @@ for static in OFF ON; do
   cmake --build "$work/$static" >"$work/log" || { cat "$work/log"; exit 1; }
   check "$work/$static"
 done
-ldd "$work/OFF/correlate" | grep -q "$work/prefix/.*libryle.so" || { echo "the shared library is not used"; exit 1; }
-! ldd "$work/ON/correlate" | grep -q libryle
+for static in OFF ON; do ldd "$work/$static/correlate" >"$work/$static.ldd"; done
+grep -q "$work/prefix/.*libryle.so" "$work/OFF.ldd" || { echo "the shared library is not used"; exit 1; }
+! grep -q libryle "$work/ON.ldd" || { echo "the static library is not used"; exit 1; }
 
 pc=$(dirname "$(find "$work/prefix" -name ryle.pc)")
 export PKG_CONFIG_PATH=$pc LD_LIBRARY_PATH=$(dirname "$pc")
