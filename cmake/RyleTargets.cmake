@@ -19,8 +19,9 @@ function(ryle_library name)
   if(A_SOURCES)
     add_library(ryle_${name} STATIC ${A_SOURCES})
     target_link_libraries(ryle_${name} PUBLIC ryle_flags ${A_DEPENDS} PRIVATE ${A_LINK})
-    # What may change a value says so; containers take an index of any integer type (docs/decisions/0021).
-    target_compile_options(ryle_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wconversion>)
+    # What may change a value is a cast. Containers take an index of any integer type (docs/decisions/0021), of which clang would warn
+    # under the same name.
+    target_compile_options(ryle_${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wconversion>)
     if(RYLE_HAVE_CUDA)
       target_compile_definitions(ryle_${name} PRIVATE RYLE_HAVE_CUDA=1)
     endif()

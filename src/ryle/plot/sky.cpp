@@ -117,8 +117,7 @@ class SkyDrawing {
     const double position = bar_.gamma == 0.5 ? std::sqrt(linear)
                             : bar_.gamma == 1 ? linear
                                               : std::pow(linear, bar_.gamma);
-    return colors_[static_cast<std::size_t>(position * static_cast<double>(colors_.size() - 1) +
-                                            0.5)];
+    return colors_[std::lround(position * static_cast<double>(colors_.size() - 1))];
   }
 
   void draw_disc() {

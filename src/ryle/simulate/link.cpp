@@ -68,7 +68,6 @@ bool Link::accept_connection(Descriptor& candidate) {
     return false;
   }
   socket_ = std::move(candidate);
-  candidate.close();
   prepare();
   return true;
 }

@@ -135,7 +135,8 @@ class Loader {
     for (const auto& [node, number] : tables("beam")) beam(*node, number);
     for (const auto& [node, number] : tables("beam_grid")) grid(*node, number);
     if (out_.beams.empty()) throw ConfigError(path_ + ": there is no [[beam]]");
-    BeamSky(out_.array, out_.beams, out_.earth_orientation);  // refuses what cannot be pointed at
+    // The constructor rejects what cannot be pointed at.
+    [[maybe_unused]] const BeamSky sky(out_.array, out_.beams, out_.earth_orientation);
     return std::move(out_);
   }
 
