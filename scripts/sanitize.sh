@@ -17,7 +17,7 @@ case "$kind" in
   *) echo "sanitize: unknown job $kind (asan, tsan, engines)" >&2; exit 64 ;;
 esac
 cmake --preset "$kind" >/dev/null
-known=$(cmake --build "build-$kind" --target help | sed -n 's/^\(test_[a-z_]*\):.*/\1/p' | sort -u)
+known=$(cmake --build "build-$kind" --target help | sed -n 's/^\(test_[a-z0-9_]*\):.*/\1/p' | sort -u)
 unknown=$(comm -23 <(printf '%s\n' $targets | sort) <(printf '%s\n' $known | sort))
 [ -z "$unknown" ] || { echo "sanitize: no such target:" $unknown >&2; exit 64; }
 cmake --build "build-$kind" --target $targets
