@@ -43,6 +43,11 @@ std::string roff(const std::string& text) {
   return out;
 }
 
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  if (!(std::ofstream(path) << text).flush())
+    throw IoError(ExitCode::cannot_create, path.string() + " cannot be written");
+}
+
 std::string page_name(const CLI::App& command, const std::string& parent) {
   return parent.empty() ? command.get_name() : parent + "-" + command.get_name();
 }
@@ -90,7 +95,7 @@ void write_page(const std::filesystem::path& folder, const CLI::App& command,
       ".SH EXIT STATUS\n0 when everything asked for was made; other values are those of "
       "sysexits.h, "
       "with what was wrong on standard error.\n";
-  std::ofstream(folder / (name + ".1")) << text;
+  write_text(folder / (name + ".1"), text);
 }
 
 std::string joined_flags(const CLI::App& command) {
@@ -170,14 +175,16 @@ fi
 }
 
 int write_manual(const CLI::App& app, const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder / "man1");
+  std::error_code failed;
+  std::filesystem::create_directories(folder / "man1", failed);
+  if (failed)
+    throw IoError(ExitCode::cannot_create,
+                  "cannot make the folder " + (folder / "man1").string() + ": " + failed.message());
   write_page(folder / "man1", app, "");
   const std::pair<const char*, std::string> shells[] = {{"ryle.bash", bash_completion(app)},
                                                         {"ryle.fish", fish_completion(app)},
                                                         {"_ryle", zsh_completion(app)}};
-  for (const auto& [name, text] : shells)
-    if (!(std::ofstream(folder / name) << text).flush())
-      throw IoError(ExitCode::cannot_create, (folder / name).string() + " cannot be written");
+  for (const auto& [name, text] : shells) write_text(folder / name, text);
   return 0;
 }
 

@@ -298,10 +298,9 @@ double mean_of(const Cells& cells) {
   return sum / static_cast<double>(kDms.size() * kWidthsMs.size());
 }
 double min_of(const Cells& cells) {
-  double minimum = cells[0][0];
-  for (const auto& row : cells)
-    minimum = std::min(minimum, *std::min_element(row.begin(), row.end()));
-  return minimum;
+  double low = cells[0][0];
+  for (const auto& row : cells) low = std::min(low, *std::min_element(row.begin(), row.end()));
+  return low;
 }
 
 void add_to(const search::Band& band, int phases, const Job& job, Table& table) {

@@ -95,6 +95,10 @@ def test_numbers_that_are_none_are_no_defaults(option):
     assert option.split("=")[0] in message and "is not a number" in message
 
 
+def test_a_width_below_a_sample_is_rejected():
+    assert "half a sample of 0.001266 s" in run("search", data(FRB), "--width-max", "0.0001", check=78).stderr
+
+
 @pytest.mark.parametrize("command", [
     ("fold", "--period", "0.1637", "--dm=-100"), ("fold", "--period=nan",), ("fold", "--period=-0.1"),
     ("fold", "--period", "0.1637", "--drift=-1"), ("fold", "--period", "0.1637", "--bins=-2"),

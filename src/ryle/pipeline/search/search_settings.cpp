@@ -92,6 +92,9 @@ std::int64_t widest_boxcar(const SearchSettings& s, const SearchInput& input) {
   const bool given = s.width_max_s > 0;
   const auto samples =
       static_cast<std::int64_t>(std::llround((given ? s.width_max_s : 0.1) / interval_s));
+  if (given && samples < 1)
+    throw ConfigError(fmt::format("a width of {} s is less than half a sample of {:.4g} s",
+                                  s.width_max_s, interval_s));
   if (given && samples > search::kMaxWidth)
     throw ConfigError(fmt::format("a width of {} s is {} samples; at most {} ({:.4g} s)",
                                   s.width_max_s, samples, search::kMaxWidth,
@@ -114,7 +117,7 @@ SearchChainConfig search_chain(const SearchSettings& s, const SearchInput& input
   chain.normalize.spectra.threshold = s.burst_threshold;
   chain.normalize.kurtosis_degrees = s.sk_degrees;
   chain.normalize.zero_dm = search::zero_dm_of(s.zero_dm);
-  beam_normalization(chain);  // refuses a band too narrow for the filter, before data come
+  beam_normalization(chain);  // rejects a band too narrow for the filter, before data come
   chain.threshold = s.threshold;
   chain.max_width = widest_boxcar(s, input);
   chain.baseline_samples =
