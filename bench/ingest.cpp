@@ -164,7 +164,7 @@ void bench_unpack(const Options& options, const Emit& emit) {
       __builtin_memcpy(chunk.payload.data() + k, &word, 8);
     }
   }
-  SpectraBlocks spectra(layout);
+  SpectraBlocks spectra(layout.shape());
   std::size_t next = 0;
   const auto [median_s, min_s] = time_runs(
       options.seconds_per_case, [&] { unpack(layout, chunks[next++ % chunks.size()], spectra); });

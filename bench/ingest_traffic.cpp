@@ -129,7 +129,7 @@ class ChipsTraffic final : public Traffic {
   // Unpacked: the planar blocks must hold the bytes that were sent.
   bool right(const ChunkSource& source, const Chunk& chunk) const override {
     const auto& layout = dynamic_cast<const FengineSource&>(source).layout();
-    SpectraBlocks spectra(layout);
+    SpectraBlocks spectra(layout.shape());
     unpack(layout, chunk, spectra);
     const BlockView blocks = spectra.blocks();
     for (std::int64_t t = 0; t < chunk.n_ticks; ++t) {

@@ -68,7 +68,7 @@ class RunningFengine {
     source_->poison(std::byte{0xA5});
     source_->start();
     consumer_ = std::thread([this, pattern_offset] {
-      SpectraBlocks spectra(source_->layout());
+      SpectraBlocks spectra(source_->shape());
       while (!source_->ended()) {
         Chunk* chunk = source_->next(std::chrono::milliseconds(20));
         if (chunk == nullptr) continue;

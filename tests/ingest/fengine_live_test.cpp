@@ -83,7 +83,7 @@ Outcome loop(const SpectraRecord& record, const FengineSourceConfig& source_conf
   }
   source.stop();
   const auto& layout = source.layout();
-  SpectraBlocks spectra(layout);
+  SpectraBlocks spectra(layout.shape());
   out.absent.resize(static_cast<std::size_t>(layout.n_streams()));
   while (!source.ended()) {
     Chunk* chunk = source.next(std::chrono::milliseconds(50));

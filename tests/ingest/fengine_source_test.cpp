@@ -60,7 +60,7 @@ TEST(FengineSource, NibblesAreRealAndImaginary) {
   for (std::int64_t t = 0; t < 128; ++t) {
     for (std::int64_t i = 0; i < 32; ++i) chunk.payload[t * 32 + i] = std::byte((t * 2 + i) & 255);
   }
-  SpectraBlocks spectra(layout);
+  SpectraBlocks spectra(layout.shape());
   unpack(layout, chunk, spectra);
   const auto signed4 = [](std::int64_t nibble) { return nibble < 8 ? nibble : nibble - 16; };
   for (std::int64_t t = 0; t < 128; ++t) {
@@ -89,7 +89,7 @@ TEST(FengineSource, UnpackingIsTheTransposeAtAnyShape) {
     for (std::int64_t k = 0; k < layout.chunk_bytes(); ++k) {
       chunk.payload[k] = std::byte(mix64(static_cast<std::uint64_t>(k)) & 255);
     }
-    SpectraBlocks spectra(layout);
+    SpectraBlocks spectra(layout.shape());
     for (const std::int64_t n : {256, 255, 128, 129, 17, 16, 1}) {
       chunk.n_ticks = n;
       std::ranges::fill(spectra.bytes.span(), std::byte{0xCD});

@@ -84,10 +84,10 @@ TEST_F(LiveSpectra, PlanAndRunAgreeOnTheMemory) {
   const ObservationConfig setup = config();
   const auto receiver = live_spectra_config(setup, load_array(setup, 0));
   const FengineLayout layout = fengine_layout(receiver);
-  const SpectraBlocks blocks(layout);
+  const SpectraBlocks blocks(layout.shape());
   const auto held = blocks.bytes.bytes() +
                     static_cast<std::int64_t>(blocks.mask.bits.size() * sizeof(std::uint64_t));
-  EXPECT_EQ(spectra_blocks_bytes(layout), held);
+  EXPECT_EQ(spectra_blocks_bytes(layout.shape()), held);
   EXPECT_GE(plan.total_memory_bytes, fengine_source_chunk_bytes(receiver) + held + plan.sky->bytes);
 
   EXPECT_EQ(run_once(config()).planned_memory_bytes, plan.total_memory_bytes);

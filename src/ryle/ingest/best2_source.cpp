@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ryle/core/bits.hpp"
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/receiver_thread.hpp"
@@ -114,7 +115,53 @@ class Best2Receiver final : public ReceiverThread {
 }  // namespace
 
 Best2Source::Best2Source(const Best2SourceConfig& config)
-    : ReceiverSource(std::make_unique<Best2Receiver>(config)) {}
+    : SpectraSource(std::make_unique<Best2Receiver>(config)) {}
+
+SpectraShape Best2Source::shape() const {
+  const auto& c = config();
+  return {c.n_channels, wire::kBest2Antennas, c.chunk_spectra, SampleFormat::ci4, true};
+}
+
+FrequencyAxis Best2Source::channels() const {
+  const auto& c = config();
+  if (c.frequency.n_channels > 0) return c.frequency;
+  const auto center_hz = [&](std::int64_t k) {
+    return wire::best2_center_hz(static_cast<std::uint32_t>(c.first_channel + k));
+  };
+  return {center_hz(c.n_channels - 1), center_hz(0) - center_hz(1), c.n_channels};
+}
+
+SampleClock Best2Source::clock(std::int64_t /*segment*/) const { return config().clock; }
+
+void Best2Source::unpack(const Chunk& chunk, SpectraBlocks& spectra) const {
+  const SpectraShape s = shape();
+  spectra.n_spectra = chunk.n_ticks;
+  spectra.first_spectrum = chunk.first_tick;
+  spectra.segment = chunk.segment;
+  spectra.complete = chunk.absent.empty();
+  const std::int64_t n_packets = (chunk.n_ticks + kSpectraPerPacket - 1) / kSpectraPerPacket;
+  for (std::int64_t c = 0; c < s.n_channels; ++c) {
+    const std::byte* packet = chunk.payload.data() + c * channel_stride_bytes();
+    for (std::int64_t b = 0; b < n_packets; ++b, packet += kBest2PayloadBytes) {
+      for (std::int64_t pair = 0; pair < s.n_inputs / 2; ++pair) {
+        const std::byte* from = packet + pair * 2 * kSpectraPerPacket;
+        std::byte* even = spectra.view.cell(c, b, 2 * pair);
+        std::byte* odd = spectra.view.cell(c, b, 2 * pair + 1);
+        for (std::int64_t t = 0; t < kSpectraPerPacket; ++t) {
+          even[t] = from[2 * t];
+          odd[t] = from[2 * t + 1];
+        }
+      }
+    }
+  }
+  SpectraMask& mask = spectra.mask;
+  fill_mask(s, chunk.n_ticks, mask);
+  for (const auto& span : chunk.absent) {  // its input is a channel
+    for (std::int64_t input = 0; input < s.n_inputs; ++input)
+      clear_bits(mask.bits.data() + span.input * mask.channel_stride_words + input * mask.words,
+                 span.begin - chunk.first_tick, span.end - chunk.first_tick);
+  }
+}
 
 SourceInfo Best2Source::info() const {
   SourceInfo info;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ryle/ingest/receiver_source.hpp"
+#include "ryle/ingest/spectra_source.hpp"
 #include "ryle/wire/best2.hpp"
 
 namespace ryle {
@@ -28,6 +28,8 @@ struct Best2SourceConfig : ReceiverConfig {
   int n_chunks = 8;  ///< fixed at start: memory = n_chunks * chunk_spectra * n_channels * 32 bytes
   int window_chunks = 3;  ///< open at a time; n_chunks must be larger
   MemorySpace memory = MemorySpace::pinned;
+  /// Centers of the channels taken, ascending as in memory; empty: those of the array's band.
+  FrequencyAxis frequency;
 };
 
 /// Receives BEST-2 packets.
@@ -35,13 +37,17 @@ struct Best2SourceConfig : ReceiverConfig {
 /// chunk_spectra: what beamform::InputOrder::pairs takes as it is. Absent packets are 0.
 /// Chunk::absent lists channels in the order of memory: AbsentSpan::input = channel. A slot of the
 /// counters is a packet; lost_samples counts (spectrum, antenna) values.
-class Best2Source final : public ReceiverSource {
+class Best2Source final : public SpectraSource {
  public:
   /// Opens and binds. Throws ConfigError, IoError (port in use, ...) or OsLimitError (receive
   /// buffer; the message has the sysctl line).
   explicit Best2Source(const Best2SourceConfig& config);
 
   SourceInfo info() const override;
+  SpectraShape shape() const override;
+  FrequencyAxis channels() const override;
+  SampleClock clock(std::int64_t segment) const override;
+  void unpack(const Chunk& chunk, SpectraBlocks& spectra) const override;
 
   const Best2SourceConfig& config() const;
   /// Bytes from one channel to the next in a chunk.

@@ -104,29 +104,40 @@ void unpack_block(const FengineLayout& layout, const std::byte* packets, std::in
 
 }  // namespace
 
-SpectraBlocks::SpectraBlocks(const FengineLayout& layout, MemorySpace memory)
-    : bytes(dense_blocks_bytes(SampleFormat::ci4, layout.n_channels, layout.chunk_spectra,
-                               layout.n_inputs),
-            memory),
-      view(dense_blocks(bytes.data(), SampleFormat::ci4, layout.n_channels, layout.chunk_spectra,
-                        layout.n_inputs)) {
-  mask.words = words_for_bits(layout.chunk_spectra);
-  const bool per_channel = layout.n_channel_blocks() > 1;
-  mask.channel_stride_words = per_channel ? layout.n_inputs * mask.words : 0;
-  mask.bits.resize((per_channel ? layout.n_channels : 1) * layout.n_inputs * mask.words);
+SpectraShape FengineLayout::shape() const {
+  return {n_channels, n_inputs, chunk_spectra, SampleFormat::ci4, n_channel_blocks() > 1};
 }
 
-std::int64_t spectra_blocks_bytes(const FengineLayout& layout) {
-  const std::int64_t masks = layout.n_channel_blocks() > 1 ? layout.n_channels : 1;
-  return dense_blocks_bytes(SampleFormat::ci4, layout.n_channels, layout.chunk_spectra,
-                            layout.n_inputs) +
-         masks * layout.n_inputs * words_for_bits(layout.chunk_spectra) *
+SpectraBlocks::SpectraBlocks(const SpectraShape& shape, MemorySpace memory)
+    : bytes(dense_blocks_bytes(shape.format, shape.n_channels, shape.chunk_spectra, shape.n_inputs),
+            memory),
+      view(dense_blocks(bytes.data(), shape.format, shape.n_channels, shape.chunk_spectra,
+                        shape.n_inputs)) {
+  mask.words = words_for_bits(shape.chunk_spectra);
+  const bool per_channel = shape.mask_per_channel;
+  mask.channel_stride_words = per_channel ? shape.n_inputs * mask.words : 0;
+  mask.bits.resize((per_channel ? shape.n_channels : 1) * shape.n_inputs * mask.words);
+}
+
+std::int64_t spectra_blocks_bytes(const SpectraShape& shape) {
+  const std::int64_t masks = shape.mask_per_channel ? shape.n_channels : 1;
+  return dense_blocks_bytes(shape.format, shape.n_channels, shape.chunk_spectra, shape.n_inputs) +
+         masks * shape.n_inputs * words_for_bits(shape.chunk_spectra) *
              static_cast<std::int64_t>(sizeof(std::uint64_t));
+}
+
+void fill_mask(const SpectraShape& shape, std::int64_t n_ticks, SpectraMask& mask) {
+  const std::int64_t n_rows = (shape.mask_per_channel ? shape.n_channels : 1) * shape.n_inputs;
+  RYLE_ASSERT(mask.words >= words_for_bits(n_ticks) &&
+              static_cast<std::int64_t>(mask.bits.size()) >= n_rows * mask.words);
+  std::ranges::fill(mask.bits, 0);
+  for (std::int64_t row = 0; row < n_rows; ++row)
+    set_bits(mask.bits.data() + row * mask.words, 0, n_ticks);
 }
 
 BlockView SpectraBlocks::blocks() const {
   BlockView whole = view;
-  whole.n_blocks = ryle::n_blocks(SampleFormat::ci4, n_spectra);
+  whole.n_blocks = ryle::n_blocks(view.format, n_spectra);
   return whole;
 }
 
@@ -153,13 +164,9 @@ void unpack_blocks(const FengineLayout& layout, const Chunk& chunk, std::int64_t
 
 void unpack_mask(const FengineLayout& layout, const Chunk& chunk, SpectraMask& mask) {
   const bool per_channel = mask.channel_stride_words != 0;
-  const std::int64_t n_rows = (per_channel ? layout.n_channels : 1) * layout.n_inputs;
-  RYLE_ASSERT(mask.words >= words_for_bits(chunk.n_ticks) &&
-              static_cast<std::int64_t>(mask.bits.size()) >= n_rows * mask.words);
-  std::ranges::fill(mask.bits, 0);
-  for (std::int64_t row = 0; row < n_rows; ++row) {
-    set_bits(mask.bits.data() + row * mask.words, 0, chunk.n_ticks);
-  }
+  SpectraShape shape = layout.shape();
+  shape.mask_per_channel = per_channel;
+  fill_mask(shape, chunk.n_ticks, mask);
   for (const auto& span : chunk.absent) {
     const std::int64_t block = span.input / layout.n_boards();
     const std::int64_t input = span.input % layout.n_boards() * layout.inputs_per_packet;

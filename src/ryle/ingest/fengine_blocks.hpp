@@ -8,6 +8,15 @@
 
 namespace ryle {
 
+/// Sizes of the planar blocks of a chunk.
+struct SpectraShape {
+  std::int64_t n_channels = 0;
+  std::int64_t n_inputs = 0;
+  std::int64_t chunk_spectra = 0;  ///< most a chunk holds
+  SampleFormat format = SampleFormat::ci4;
+  bool mask_per_channel = true;  ///< channels may be absent one by one
+};
+
 /// How a chunk of F-engine packets lies in memory.
 /// @shape payload [channel block][board][spectrum][channel in block][input of board] ci4, one byte
 /// each, real part in the high bits; stream = channel block * n_boards + board
@@ -23,6 +32,7 @@ struct FengineLayout {
   std::int64_t n_streams() const { return n_boards() * n_channel_blocks(); }
   std::int64_t packet_payload_bytes() const { return channels_per_packet * inputs_per_packet; }
   std::int64_t chunk_bytes() const { return chunk_spectra * n_channels * n_inputs; }
+  SpectraShape shape() const;
 };
 
 /// What of a chunk never came, a bit per (channel, input, spectrum), 1 = present: the form
@@ -35,7 +45,7 @@ struct SpectraMask {
 
 /// Room for the blocks and masks of one chunk; allocated once.
 struct SpectraBlocks {
-  explicit SpectraBlocks(const FengineLayout& layout, MemorySpace memory = MemorySpace::host);
+  explicit SpectraBlocks(const SpectraShape& shape, MemorySpace memory = MemorySpace::host);
 
   Buffer<std::byte> bytes;
   SpectraMask mask;
@@ -44,7 +54,7 @@ struct SpectraBlocks {
   Tick first_spectrum = 0;
   std::int64_t segment = 0;
 
-  /// ci4 [channel][block][input] of the last chunk: as many blocks as its spectra need.
+  /// [channel][block][input] of the last chunk: as many blocks as its spectra need.
   BlockView blocks() const;
   /// nullptr when complete.
   const std::uint64_t* valid() const { return complete ? nullptr : mask.bits.data(); }
@@ -52,8 +62,10 @@ struct SpectraBlocks {
   BlockView view;  ///< all of `bytes`
 };
 
-/// What SpectraBlocks of this layout take, masks included (for plans, without allocating).
-std::int64_t spectra_blocks_bytes(const FengineLayout& layout);
+/// What SpectraBlocks of this shape take, masks included (for plans, without allocating).
+std::int64_t spectra_blocks_bytes(const SpectraShape& shape);
+/// All present: [0, n_ticks) of every row of the mask. What is absent is then cleared.
+void fill_mask(const SpectraShape& shape, std::int64_t n_ticks, SpectraMask& mask);
 
 /// Turns a chunk into planar blocks and a mask: byte t of a block is the byte that was sent, so
 /// this is a transpose of bytes. Absent samples and the tail of the last block are 0.

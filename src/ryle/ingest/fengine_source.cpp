@@ -106,7 +106,7 @@ std::int64_t fengine_source_chunk_bytes(const FengineSourceConfig& config) {
 }
 
 FengineSource::FengineSource(const FengineSourceConfig& config)
-    : ReceiverSource(std::make_unique<FengineReceiver>(config)) {}
+    : SpectraSource(std::make_unique<FengineReceiver>(config)) {}
 
 const FengineReceiver& FengineSource::fengine() const {
   return static_cast<const FengineReceiver&>(receiver());
@@ -130,6 +130,10 @@ SourceInfo FengineSource::info() const {
 SampleClock FengineSource::clock(std::int64_t segment) const { return fengine().clock(segment); }
 
 const FengineLayout& FengineSource::layout() const { return fengine().layout(); }
+
+void FengineSource::unpack(const Chunk& chunk, SpectraBlocks& spectra) const {
+  ryle::unpack(layout(), chunk, spectra);
+}
 
 FrequencyAxis FengineSource::channels() const {
   const auto& config = fengine().config();

@@ -8,7 +8,7 @@
 
 #include "ryle/core/frequency_axis.hpp"
 #include "ryle/ingest/fengine_blocks.hpp"
-#include "ryle/ingest/receiver_source.hpp"
+#include "ryle/ingest/spectra_source.hpp"
 
 namespace ryle {
 
@@ -49,22 +49,11 @@ struct FengineSourceConfig : ReceiverConfig {
 class FengineReceiver;
 
 /// Receives F-engine packets. next() gives chunks of packets as they were sent (stream by stream,
-/// absent ones 0); unpack() of fengine_blocks.hpp makes the planar blocks and masks of the engines.
-///
-///     auto source = make_fengine_source(config);
-///     SpectraBlocks spectra(source->layout());
-///     source->start();
-///     while (!source->ended()) {
-///       Chunk* chunk = source->next(std::chrono::milliseconds(100));
-///       if (chunk == nullptr) continue;
-///       unpack(source->layout(), *chunk, spectra);   // ci4 [channel][block][input], valid bits
-///       source->release(chunk);
-///       engine.execute(queue, {spectra.blocks(), spectra.n_spectra, spectra.valid(), ...});
-///     }
+/// absent ones 0).
 ///
 /// Chunk::absent lists streams, not inputs: AbsentSpan::input = stream; unpack() knows. A slot of
 /// the counters is one spectrum of one stream; lost_samples counts (channel, input) values.
-class FengineSource final : public ReceiverSource {
+class FengineSource final : public SpectraSource {
  public:
   /// Opens and binds. Throws ConfigError, IoError (port in use, ...) or OsLimitError (receive
   /// buffer; the message has the sysctl line).
@@ -72,12 +61,11 @@ class FengineSource final : public ReceiverSource {
 
   /// clock counts spectra. TBF, TBX: its epoch is known once a chunk came.
   SourceInfo info() const override;
-  /// Of the chunks of one segment, however many have begun since: an F-engine that was started
-  /// again need not keep its grid. @pre a chunk of it was taken and is not yet released
-  SampleClock clock(std::int64_t segment) const;
+  SampleClock clock(std::int64_t segment) const override;
   const FengineLayout& layout() const;
-  /// Centres of all channels.
-  FrequencyAxis channels() const;
+  SpectraShape shape() const override { return layout().shape(); }
+  FrequencyAxis channels() const override;
+  void unpack(const Chunk& chunk, SpectraBlocks& spectra) const override;
 
  private:
   const FengineReceiver& fengine() const;

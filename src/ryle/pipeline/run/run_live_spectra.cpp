@@ -39,7 +39,7 @@ class LiveSpectraRun final : public LivePath {
       images_ = std::make_unique<SkyPath>(config, array_, metadata, options.command_line);
     if (wants_visibilities(config))
       dumps_ = std::make_unique<SpectraDumps>(config, array_, metadata, options.command_line);
-    spectra_ = std::make_unique<SpectraBlocks>(source_->layout());
+    spectra_ = std::make_unique<SpectraBlocks>(source_->shape());
   }
 
   RunSummary run() {

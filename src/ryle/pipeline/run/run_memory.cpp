@@ -21,7 +21,7 @@ std::int64_t correlator_bytes(const SpectraChain::Setup& setup) {
 // Gulps end where integrations do: what is left of a chunk is copied.
 std::int64_t cut_bytes(FengineLayout layout, std::int64_t integration_spectra) {
   layout.chunk_spectra = std::min(layout.chunk_spectra, integration_spectra);
-  return spectra_blocks_bytes(layout);
+  return spectra_blocks_bytes(layout.shape());
 }
 
 // One is being made, one is being written.
@@ -60,7 +60,7 @@ MemoryItems live_run_memory(const ObservationConfig& config, const FengineSource
   const auto correlator =
       spectra_chain_setup(config, layout.n_inputs, live_spectra_metadata(receiver));
   MemoryItems items{{"ring of chunks", fengine_source_chunk_bytes(receiver)},
-                    {"blocks of one chunk", spectra_blocks_bytes(layout)}};
+                    {"blocks of one chunk", spectra_blocks_bytes(layout.shape())}};
   if (images) {
     const auto& sky = images->sky;
     items.emplace_back("blocks cut at the end of an image",
