@@ -42,7 +42,7 @@ ALLOWED = {
     # What commands run: the lower ones are used by the higher ones.
     "pipeline/base": {"core", "device", "telescope", "runtime", "ingest", "io/base", "engine/channelize", "engine/correlate",
                       "engine/grid", "engine/image"},
-    "pipeline/config": {"core", "telescope"},
+    "pipeline/config": {"core", "telescope", "wire"},
     "pipeline/visibility": PIPELINE | {"wire", "ingest", "simulate", "engine/channelize", "engine/correlate", "engine/image",
                                        "io/image", "io/visibility"},
     "pipeline/image": VISIBILITY | {"math", "engine/correlate", "engine/image", "io/image"},

@@ -32,11 +32,26 @@ def default(key):
 def table(properties):
     lines = ["| key | default | allowed | meaning |", "|---|---|---|---|"]
     for name, key in properties.items():
-        if name == "source":
+        if name in ("source", "packet"):
             continue
         option = f" `{key['x-option']}`" if "x-option" in key else ""
         lines.append(f"| `{name}`{option} | {default(key)} | {allowed(key)} | {key['description']} |")
     return "\n".join(lines)
+
+
+def packet_tables(packet):
+    text = ["### [source.packet]", "",
+            "The layout of datagrams of `format = \"described\"`, see [bring_up.md](bring_up.md). `packet = \"FILE.toml\"` in "
+            "`[source]` takes these keys from a file of their own.", ""]
+    keys = packet["properties"]
+    for title, properties in ((None, keys), ("header", keys["header"]["items"]["properties"]),
+                              ("payload", keys["payload"]["properties"])):
+        if title:
+            text += [f"Keys of `{title}`:", ""]
+        text += ["| key | allowed | meaning |", "|---|---|---|"]
+        text += [f"| `{name}` | {key['x-allowed']} | {key['description']} |" for name, key in properties.items()]
+        text += [""]
+    return text
 
 
 def page(schema):
@@ -51,6 +66,8 @@ def page(schema):
         if "properties" not in section:
             continue
         text += [f"## [{name}]", "", table(section["properties"]), ""]
+        if "packet" in section["properties"]:
+            text += packet_tables(section["properties"]["packet"])
         source = section["properties"].get("source")
         if isinstance(source, dict) and source.get("type") == "array":
             text += ["### [[simulator.source]]", "", table(source["items"]["properties"]), ""]

@@ -6,41 +6,12 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/transpose.hpp"
 
 namespace ryle {
 namespace {
 
-constexpr std::int64_t kTile = 16;  // inputs, and spectra
-
-// Sixteen bytes; the compiler makes punpck / zip of the shuffles on any machine that has vectors.
-using Bytes = std::uint8_t __attribute__((vector_size(16)));
-
-Bytes low_halves(Bytes a, Bytes b) {
-  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-}
-Bytes high_halves(Bytes a, Bytes b) {
-  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
-                                 31);
-}
-
-// 16 rows of 16 bytes, `from_stride` apart, to 16 columns. Interleaving row k with row k + 8 four
-// times is the perfect shuffle of the 8 address bits (row, column) by 4: the transpose.
-void transpose_tile(const std::byte* from, std::int64_t from_stride, std::byte* to,
-                    std::int64_t to_stride) {
-  Bytes rows[kTile], next[kTile];
-  for (std::int64_t k = 0; k < kTile; ++k) std::memcpy(&rows[k], from + k * from_stride, kTile);
-#pragma GCC unroll 4
-  for (int pass = 0; pass < 4; ++pass) {
-#pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) {
-      next[2 * k] = low_halves(rows[k], rows[k + 8]);
-      next[2 * k + 1] = high_halves(rows[k], rows[k + 8]);
-    }
-#pragma GCC unroll 16
-    for (int k = 0; k < kTile; ++k) rows[k] = next[k];
-  }
-  for (std::int64_t k = 0; k < kTile; ++k) std::memcpy(to + k * to_stride, &rows[k], kTile);
-}
+constexpr std::int64_t kTile = kTransposeTile;  // inputs, and spectra
 
 // What is left over at the edges, by the definition.
 void transpose_bytes(const std::byte* from, std::int64_t from_stride, std::byte* to,

@@ -20,6 +20,7 @@
 #include "ryle/core/text.hpp"
 #include "ryle/pipeline/config/config_effect.hpp"
 #include "ryle/pipeline/config/config_fields.hpp"
+#include "ryle/pipeline/config/config_packet.hpp"
 #include "ryle/telescope/toml_text.hpp"
 
 namespace ryle::pipeline {
@@ -286,6 +287,35 @@ void parse_sources(const toml::table& simulator, SimulatorConfig& config, const 
   }
 }
 
+/// [source.packet], or the name of a file with its keys.
+void read_packet(const toml::table& table, SourceConfig& source, const Origin& origin,
+                 const std::string& observation) {
+  const toml::node* node = table.get("packet");
+  const toml::node* format = table.get("format");
+  if (node == nullptr) {
+    if (is_described(source))
+      throw ConfigError(origin(format->source()) +
+                        ": source.format = described: [source.packet] is missing, the layout of "
+                        "the datagrams (docs/bring_up.md)");
+    return;
+  }
+  if (format == nullptr) source.format = "described";
+  if (!is_described(source))
+    throw ConfigError(
+        fmt::format("{}: source.format = {}: [source.packet] describes packets of "
+                    "source.format = \"described\"",
+                    origin(format->source()), source.format));
+  if (const auto file = node->value_exact<std::string>()) {
+    const std::filesystem::path folder = std::filesystem::path(observation).parent_path();
+    source.packet = load_packet((folder / *file).string());
+    return;
+  }
+  if (node->as_table() == nullptr)
+    throw ConfigError(origin(node->source()) +
+                      ": source.packet must be a section, or the name of a file with its keys");
+  source.packet = parse_packet(*node->as_table(), [&](const auto& where) { return origin(where); });
+}
+
 void apply_override(toml::table& root, const std::string& text) {
   const auto equals = text.find('=');
   const auto dot = text.find('.');
@@ -350,6 +380,10 @@ ObservationConfig from_table(const toml::table& root, const std::string& name) {
           parser.allow("source");
           parse_sources(*table, target, origin);
         }
+        if constexpr (std::is_same_v<std::decay_t<decltype(target)>, SourceConfig>) {
+          parser.allow("packet");
+          read_packet(*table, target, origin, name);
+        }
         parser.reject_unknown();
         config.given.insert(config.given.end(), parser.given.begin(), parser.given.end());
       },
@@ -395,6 +429,9 @@ std::string to_toml(const ObservationConfig& config) {
           printer(key, member, limits, help);
         };
         fields(print, target);
+        if constexpr (std::is_same_v<std::decay_t<decltype(target)>, SourceConfig>) {
+          if (target.packet) text += packet_toml(*target.packet);
+        }
       },
       copy);
   for (auto& source : copy.simulator.sources) {
@@ -438,7 +475,10 @@ std::string resolve_path(const ObservationConfig& config, const std::string& nam
   return (std::filesystem::path(config.path).parent_path() / path).string();
 }
 
+bool is_described(const SourceConfig& source) { return source.format == "described"; }
+
 bool is_live_spectra(const SourceConfig& source) {
+  if (is_described(source)) return source.packet && source.packet->has_channels();
   return source.format == "chips" || source.format == "tbf" || source.format == "tbx";
 }
 

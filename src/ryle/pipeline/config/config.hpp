@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "ryle/core/time.hpp"
+#include "ryle/wire/described.hpp"
 
 /// The observation file: one struct per section. config_fields.hpp lists the keys of each; that
 /// list is the single source of the parser, `ryle run --print-config`, the JSON schema of `ryle
@@ -37,6 +39,7 @@ struct SourceConfig {
   std::int64_t n_channels = 0;     ///< ... how many there are ...
   std::int64_t channels_per_packet = 0;  ///< ... in one packet (0 = all)
   double channel_width_hz = 0;           ///< 0 = what the format says (CHIPS 25 kHz)
+  double channel_zero_mhz = 0;           ///< described: sky frequency of channel number 0
   std::string marker = "counter";  ///< counter | constant | ignore: word 0 of an MWA-32T group
   double chunk_ms = 51.2;
   std::int64_t n_chunks = 8;       ///< ring between ingest and the channelizer
@@ -52,9 +55,12 @@ struct SourceConfig {
   bool pair_swap = false;                 ///< best2: packets have antennas 4a + j at 4a + (j ^ 2)
   bool lossless =
       false;  ///< stream transports wait for the engine instead of dropping (replay, tests)
+  std::optional<wire::PacketDescription> packet;  ///< described: [source.packet]
 };
 
-/// chips, tbf, tbx: packets hold spectra, not time samples.
+/// Packets of the layout that [source.packet] describes, of spectra or of time samples.
+bool is_described(const SourceConfig& source);
+/// chips, tbf, tbx, described channels: packets hold spectra, not time samples.
 bool is_live_spectra(const SourceConfig& source);
 /// best2: packets hold spectra of antennas of which beams are made.
 bool is_live_beams(const SourceConfig& source);

@@ -39,25 +39,30 @@ template <class V>
 void fields(V& v, SourceConfig& c) {
   v("kind", c.kind, Choice{{"simulator", "network", "file"}}, "where samples come from");
   v("format", c.format, Choice{},
-    "wire or file format: mwa32t, chips, tbf, tbx, best2 live; `ryle info` lists those of files");
+    "wire or file format: mwa32t, chips, tbf, tbx, best2 live, described with a [source.packet]; "
+    "`ryle info` lists those of files");
   v("listen", c.listen, Choice{}, "one endpoint per receiver, tcp://host:port or udp://host:port");
   v("file", c.file, Choice{}, "recording to read when kind = \"file\"");
   v("start_utc", c.start_utc, Choice{}, "UTC of sample 0 for counters without a date, or \"now\"");
   v("sample_rate_hz", c.sample_rate_hz, Range{0, 1e11},
-    "samples (chips, tbf, tbx: spectra) per second of one input, may be exact: \"78125/4\"; 0 = "
-    "what the format says");
+    "samples (packets of channels: spectra) per second of one input, may be exact: \"78125/4\"; 0 "
+    "= what the format says");
   v("center_mhz", c.center_mhz, Range{0, 1e6},
-    "sky frequency of the band centre (complex samples)");
+    "sky frequency of baseband 0: the band centre of complex samples, the band edge of real ones");
   v("inverted_band", c.inverted_band, Choice{},
     "spectrum runs downwards (odd Nyquist zone, high-side oscillator)");
   v("first_channel", c.first_channel, Range{0, 65535},
-    "chips, tbf, tbx live: number of the lowest channel, as the packets count; its sky frequency "
-    "is this many channel widths");
-  v("n_channels", c.n_channels, Range{0, 65535}, "chips, tbf, tbx live: channels received");
+    "chips, tbf, tbx, described live: number of the first channel, as the packets count; its sky "
+    "frequency is this many channel widths, from channel_zero_mhz where packets are described");
+  v("n_channels", c.n_channels, Range{0, 65535},
+    "chips, tbf, tbx, described live: channels received; described: 0 = those of one packet");
   v("channels_per_packet", c.channels_per_packet, Range{0, 65535},
     "chips, tbx live: channels in one packet; 0 = all");
   v("channel_width_hz", c.channel_width_hz, Range{0, 1e9},
-    "chips, tbf, tbx live: 0 = 25 kHz (chips), 196 MHz / 8192 (tbf, tbx)");
+    "chips, tbf, tbx, described live: 0 = 25 kHz (chips), 196 MHz / 8192 (tbf, tbx), the spectrum "
+    "rate (described)");
+  v("channel_zero_mhz", c.channel_zero_mhz, Range{0, 1e6},
+    "described: sky frequency of the center of channel number 0");
   v("marker", c.marker, Choice{{"counter", "constant", "ignore"}},
     "meaning of word 0 of an MWA-32T group");
   v("chunk_ms", c.chunk_ms, Range{0.1, 10000}, "length of a ring chunk");

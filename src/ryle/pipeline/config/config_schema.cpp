@@ -6,6 +6,7 @@
 
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/config/config_fields.hpp"
+#include "ryle/pipeline/config/config_packet.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -54,6 +55,28 @@ class SchemaWriter {
   Json& properties_;
 };
 
+Json packet_properties(std::span<const PacketKey> keys) {
+  Json properties;
+  for (const auto& key : keys)
+    properties[std::string(key.name)] = {{"description", key.help}, {"x-allowed", key.allowed}};
+  return properties;
+}
+
+Json packet_schema() {
+  const auto object = [](std::span<const PacketKey> keys) {
+    return Json{{"type", "object"},
+                {"additionalProperties", false},
+                {"properties", packet_properties(keys)}};
+  };
+  Json packet = object(packet_keys());
+  Json& properties = packet["properties"];
+  properties["header"]["type"] = "array";
+  properties["header"]["items"] = object(packet_header_keys());
+  properties["payload"].update(object(packet_payload_keys()));
+  packet["type"] = Json::array({"object", "string"});
+  return packet;
+}
+
 }  // namespace
 
 std::string json_schema() {
@@ -89,6 +112,7 @@ std::string json_schema() {
   SchemaWriter writer(item["properties"]);
   fields(writer, source);
   sections_out["simulator"]["properties"]["source"] = {{"type", "array"}, {"items", item}};
+  sections_out["source"]["properties"]["packet"] = packet_schema();
   return schema.dump(2);
 }
 

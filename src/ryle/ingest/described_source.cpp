@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/described_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "ryle/core/checked.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/ingest/described_blocks.hpp"
+#include "ryle/ingest/described_placement.hpp"
+#include "ryle/ingest/receiver_thread.hpp"
+#include "ryle/ingest/recording_time.hpp"
+#include "ryle/ingest/socket.hpp"
+#include "ryle/wire/extend.hpp"
+
+namespace ryle {
+namespace {
+
+using wire::Axis;
+using wire::FieldMeaning;
+
+void require_that(bool good, const std::string& message) {
+  if (!good) throw ConfigError(message);
+}
+
+void check_described(const DescribedSourceConfig& c) {
+  require_that(!c.endpoints.empty(),
+       "source.listen is empty; give at least one endpoint, for example udp://0.0.0.0:4015");
+  for (const auto& text : c.endpoints)
+    require_that(parse_endpoint(text).transport == Endpoint::Transport::udp,
+         fmt::format("source.listen: \"{}\": described packets come over udp:// only", text));
+  require_that(c.window_chunks >= 2, "source.window_chunks must be at least 2");
+  require_that(c.n_chunks > c.window_chunks,
+       fmt::format("{} chunks in all must be more than the {} that are open at a time", c.n_chunks,
+                   c.window_chunks));
+  require_that(c.clock.rate_hz.num > 0 && c.clock.rate_hz.den > 0,
+       "source.sample_rate_hz is needed: samples (spectra) per second of one input");
+  const std::int64_t alignment = described_chunk_alignment(c.packet);
+  require_that(c.chunk_ticks > 0 && c.chunk_ticks % alignment == 0,
+       fmt::format("a chunk of {} ticks is no multiple of {}", c.chunk_ticks, alignment));
+}
+
+DescribedBlocks::Shape blocks_shape(const DescribedSourceConfig& c) {
+  return {c.n_channels, c.n_inputs, c.chunk_ticks, c.descending};
+}
+
+class DescribedReceiver final : public ReceiverThread {
+ public:
+  explicit DescribedReceiver(const DescribedSourceConfig& config)
+      : ReceiverThread(config.allowed_senders, config.udp_gro),
+        config_(config),
+        codec_(config.packet, described_geometry(config.packet, config.n_inputs,
+                                                 config.first_channel, config.n_channels)),
+        packet_ticks_(config.packet.extent(Axis::time)),
+        packet_counts_(static_cast<std::uint64_t>(config.packet.counts_per_packet())),
+        clock_(config.clock) {
+    check_described(config);
+    const std::size_t packet_bytes = config_.packet.length;
+    for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
+    const double packets_per_s = codec_.n_streams() * slots_per_s() / static_cast<double>(ports_.size());
+    for (std::size_t i = 0; i < ports_.size(); ++i)
+      ports_.reserve(ports_[i], packets_per_s, static_cast<double>(packet_bytes),
+                     config_.stall_budget_s, config_.allow_small_rcvbuf);
+    ports_.allocate(packet_bytes);
+    const AssemblerConfig a = assembler();
+    const std::int64_t payload = config_.packet.payload_bytes();
+    std::unique_ptr<Placement> placement;
+    if (config_.packet.has_channels()) {
+      placement = std::make_unique<StreamMajorPlacement>(a.n_streams, payload, a.chunk_slots,
+                                                         std::byte{0});
+    } else {
+      placement = std::make_unique<DescribedPlacement>(config_.packet, config_.n_inputs);
+    }
+    const std::int64_t samples_per_slot = config_.packet.extent(Axis::channel) * packet_ticks_ *
+                                          config_.packet.extent(Axis::input);
+    // Losses come by packets: room for a few runs of them, more is allocated when needed.
+    const std::int64_t spans =
+        a.n_streams * a.inputs_per_stream * std::min<std::int64_t>(a.chunk_slots / 64 + 2, 8);
+    allocate(a, std::move(placement), config_.n_chunks, spans, config_.memory,
+             static_cast<std::uint64_t>(samples_per_slot / a.inputs_per_stream));
+    publish();
+  }
+  ~DescribedReceiver() override { end(); }
+
+  const DescribedSourceConfig& config() const { return config_; }
+  SampleClock clock() const {
+    const std::lock_guard lock(mutex_);
+    return clock_;
+  }
+  SampleClock clock(std::int64_t segment) const {
+    const std::lock_guard lock(mutex_);
+    const auto it = clocks_.find(segment);
+    return it == clocks_.end() ? clock_ : it->second;
+  }
+
+ private:
+  double slots_per_s() const {
+    return config_.clock.rate_hz.value() * config_.rate_factor / static_cast<double>(packet_ticks_);
+  }
+
+  AssemblerConfig assembler() const {
+    AssemblerConfig a;
+    a.n_streams = static_cast<int>(codec_.n_streams());
+    if (!config_.packet.has_channels())
+      a.inputs_per_stream = static_cast<int>(config_.packet.extent(Axis::input));
+    a.ticks_per_slot = packet_ticks_;
+    a.chunk_slots = config_.chunk_ticks / packet_ticks_;
+    a.window_chunks = config_.window_chunks;
+    a.bind_stream_to_sender = config_.bind_stream_to_sender;
+    a.held_packet_bytes = config_.packet.payload_bytes();
+    a.close_after_ns = config_.close_after_ns;
+    a.idle_close_ns = config_.idle_close_ns;
+    a.patience_ns = config_.patience_ns;
+    a.slots_per_s = slots_per_s();
+    SampleClock clock = config_.clock;
+    if (config_.packet.counts_from_1970) clock.epoch_tai_ns = tai_minus_unix_ns();
+    const bool dated =
+        config_.packet.counts_from_1970 || config_.time_source != TimeSource::arrival;
+    a.possible_time = possible_time(clock, packet_ticks_, dated ? config_.max_clock_error_s : 0);
+    return a;
+  }
+
+  bool serve(int timeout_ms) override {
+    const std::int64_t skew = (config_.window_chunks - 1) * config_.chunk_ticks / 4;
+    return serve_ports(timeout_ms, std::max<std::int64_t>(1, skew / packet_ticks_));
+  }
+
+  Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) override {
+    wire::Packet packet;
+    const auto bytes = std::span(datagram.data, datagram.size);
+    const wire::Reject reject = codec_.decode(bytes, packet);
+    if (reject != wire::Reject::none) {
+      assembler_->reject(reason_of(reject));
+      return reason_of(reject);
+    }
+    CountedPacket counted;
+    counted.stream = packet.stream;
+    counted.sender = datagram.sender;
+    counts_ = whole_counts(packet, counted);
+    counted.slot_raw = counts_ / packet_counts_;
+    counted.payload = bytes.subspan(packet.payload_offset, packet.payload_bytes);
+    counted.stride_bytes = packet.payload_bytes;
+    if (assembler_->locked() && counts_ % packet_counts_ != grid_) off_grid_ = now_;
+    return offer(port, counted);
+  }
+
+  // A counter of fewer than 64 bits that packets step by a power of two is extended by the
+  // assembler, as a counter of packets; another one here, before it is divided.
+  std::uint64_t whole_counts(const wire::Packet& packet, CountedPacket& counted) const {
+    if (packet.tick_bits == 64) return packet.tick_raw;
+    const int step_bits = std::countr_zero(packet_counts_);
+    if (packet_counts_ == std::uint64_t{1} << step_bits && packet.tick_bits > step_bits) {
+      counted.slot_bits = packet.tick_bits - step_bits;
+      return packet.tick_raw;
+    }
+    if (!assembler_->locked()) return packet.tick_raw;
+    const auto reference = static_cast<std::uint64_t>(assembler_->position(packet.stream));
+    return static_cast<std::uint64_t>(
+        wire::extend(packet.tick_raw, packet.tick_bits,
+                     static_cast<std::int64_t>(reference * packet_counts_)));
+  }
+
+  // The instant of a counter from 1970, by the rate of ticks.
+  std::optional<std::int64_t> tai_ns_of(std::uint64_t counts) const {
+    const auto& d = config_.packet;
+    const __int128 ticks_den = static_cast<__int128>(counts) * d.ticks_per_count *
+                               config_.clock.rate_hz.den;
+    const __int128 per_s = static_cast<__int128>(d.counts_per_tick) * config_.clock.rate_hz.num;
+    const auto seconds = static_cast<std::int64_t>(ticks_den / per_s);
+    const auto ns = static_cast<std::int64_t>(ticks_den % per_s * 1'000'000'000 / per_s);
+    return recording_tai_ns_from_unix(seconds, ns);
+  }
+
+  // Packets need not lie on whole packets since counter 0: the rest goes into the epoch. The packet
+  // that completed the quorum tells.
+  void segment_begun() override {
+    grid_ = counts_ % packet_counts_;
+    const auto first = static_cast<Tick>(counts_ / packet_counts_) * packet_ticks_;
+    const std::lock_guard lock(mutex_);
+    if (config_.packet.counts_from_1970) {
+      if (const auto tai_ns = tai_ns_of(counts_)) {
+        clock_.epoch_tai_ns = 0;
+        clock_.epoch_tai_ns = *tai_ns - clock_.tai_ns(first);
+      }
+    } else if (config_.time_source == TimeSource::arrival) {
+      clock_.epoch_tai_ns = 0;
+      clock_.epoch_tai_ns =
+          host_tai_ns() - clock_.tai_ns(assembler_->origin_slot() * packet_ticks_);
+    } else {
+      const auto& d = config_.packet;
+      clock_.epoch_tai_ns =
+          config_.clock.epoch_tai_ns +
+          static_cast<std::int64_t>(static_cast<double>(grid_) *
+                                    static_cast<double>(d.ticks_per_count) /
+                                    (static_cast<double>(d.counts_per_tick) *
+                                     config_.clock.rate_hz.value()) *
+                                    1e9);
+    }
+    clocks_[static_cast<std::int64_t>(assembler_->totals().segments) - 1] = clock_;
+    // Every chunk may be of another segment, and one more has none yet.
+    while (clocks_.size() > static_cast<std::size_t>(config_.n_chunks) + 1)
+      clocks_.erase(clocks_.begin());
+  }
+
+  // Boards whose packets begin between those of others are placed up to a packet off.
+  std::string more_reasons() const override {
+    return off_grid_ != 0 && now_ - off_grid_ < 5000 * kMillisecond_ns ? "grid" : "";
+  }
+
+  DescribedSourceConfig config_;
+  wire::DescribedCodec codec_;
+  std::int64_t packet_ticks_;
+  std::uint64_t packet_counts_;
+  std::uint64_t counts_ = 0;  ///< of the packet that is being offered
+  std::uint64_t grid_ = 0;    ///< counts that packets of this segment begin after whole packets
+  MonotonicNs off_grid_ = 0;
+  SampleClock clock_;                           ///< of the newest segment; under the lock
+  std::map<std::int64_t, SampleClock> clocks_;  ///< [segment], the last ones; as clock_
+};
+
+const DescribedReceiver& described(const ReceiverThread& receiver) {
+  return static_cast<const DescribedReceiver&>(receiver);
+}
+
+SourceInfo info_of(const DescribedReceiver& receiver) {
+  const auto& c = receiver.config();
+  SourceInfo info;
+  info.format = "described";
+  info.n_inputs = c.n_inputs;
+  info.clock = receiver.clock();
+  info.time_source = c.packet.counts_from_1970 ? TimeSource::packet : c.time_source;
+  return info;
+}
+
+}  // namespace
+
+std::int64_t described_chunk_alignment(const wire::PacketDescription& packet) {
+  const std::int64_t whole = packet.has_channels() ? kBlockBytes : 64;
+  return std::lcm(packet.extent(Axis::time), whole);
+}
+
+wire::DescribedGeometry described_geometry(const wire::PacketDescription& packet,
+                                           std::int64_t n_inputs, std::int64_t first_channel,
+                                           std::int64_t n_channels) {
+  const std::int64_t inputs = packet.extent(Axis::input), channels = packet.extent(Axis::channel);
+  require_that(n_inputs >= 1 && n_inputs % inputs == 0,
+       fmt::format("the array has {} inputs, which packets of {} (source.packet, payload.extents) "
+                   "do not divide",
+                   n_inputs, inputs));
+  require_that(n_inputs == inputs || packet.field(FieldMeaning::board) != nullptr ||
+           packet.field(FieldMeaning::first_input) != nullptr,
+       fmt::format("the array has {} inputs, a packet {}: a header field must tell which, field = "
+                   "\"board\" or \"first_input\"",
+                   n_inputs, inputs));
+  if (!packet.has_channels())
+    return {0, 0, static_cast<std::uint32_t>(n_inputs / inputs)};
+  require_that(n_channels >= 1 && n_channels % channels == 0,
+       fmt::format("source.n_channels = {} is no multiple of the {} channels of a packet", n_channels,
+                   channels));
+  require_that(n_channels == channels || packet.field(FieldMeaning::first_channel) != nullptr,
+       fmt::format("source.n_channels = {}, a packet has {}: a header field must tell which, field = "
+                   "\"first_channel\"",
+                   n_channels, channels));
+  return {static_cast<std::uint32_t>(first_channel), static_cast<std::uint32_t>(n_channels),
+          static_cast<std::uint32_t>(n_inputs / inputs)};
+}
+
+std::int64_t described_source_chunk_bytes(const DescribedSourceConfig& c) {
+  check_described(c);
+  const auto geometry = described_geometry(c.packet, c.n_inputs, c.first_channel, c.n_channels);
+  const wire::DescribedCodec codec(c.packet, geometry);
+  const std::int64_t slots = c.chunk_ticks / c.packet.extent(Axis::time);
+  if (c.packet.has_channels())
+    return checked_product({c.n_chunks, codec.n_streams(), slots, c.packet.payload_bytes()},
+                           "ingest chunks");
+  return checked_product({c.n_chunks, c.chunk_ticks,
+                          described_samples(c.packet, c.n_inputs).sample_stride_bits / 8},
+                         "ingest chunks");
+}
+
+DescribedSampleSource::DescribedSampleSource(const DescribedSourceConfig& config)
+    : ReceiverSource(std::make_unique<DescribedReceiver>(config)) {}
+
+SourceInfo DescribedSampleSource::info() const {
+  SourceInfo info = info_of(described(receiver()));
+  info.layout = described_samples(described(receiver()).config().packet, info.n_inputs);
+  return info;
+}
+
+SampleClock DescribedSampleSource::clock(std::int64_t segment) const {
+  return described(receiver()).clock(segment);
+}
+
+DescribedSpectraSource::DescribedSpectraSource(const DescribedSourceConfig& config)
+    : SpectraSource(std::make_unique<DescribedReceiver>(config)),
+      blocks_(std::make_unique<DescribedBlocks>(config.packet, blocks_shape(config))) {}
+DescribedSpectraSource::~DescribedSpectraSource() = default;
+
+SourceInfo DescribedSpectraSource::info() const {
+  SourceInfo info = info_of(described(receiver()));
+  info.layout.format = shape().format;  // engines take unpack()'s blocks
+  return info;
+}
+
+SpectraShape DescribedSpectraSource::shape() const { return blocks_->spectra_shape(); }
+FrequencyAxis DescribedSpectraSource::channels() const {
+  return described(receiver()).config().channels;
+}
+SampleClock DescribedSpectraSource::clock(std::int64_t segment) const {
+  return described(receiver()).clock(segment);
+}
+void DescribedSpectraSource::unpack(const Chunk& chunk, SpectraBlocks& spectra) const {
+  blocks_->unpack(chunk, spectra);
+}
+
+}  // namespace ryle
