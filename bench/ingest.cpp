@@ -198,7 +198,9 @@ void bench_unpack(const Options& options, const Emit& emit) {
 
 void bench_ingest(const Options& options, const Emit& emit) {
   bench_unpack(options, emit);
-  for (const auto& traffic : {mwa32t_traffic(), chips_traffic()}) {
+  // Beside each codec the description of the same packets.
+  for (const auto& traffic :
+       {mwa32t_traffic(), described_mwa32t_traffic(), chips_traffic(), described_chips_traffic()}) {
     bench_mode(*traffic, SendMode::plain, options, emit);
     if (!options.quick) bench_mode(*traffic, SendMode::gso, options, emit);
   }

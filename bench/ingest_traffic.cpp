@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "ryle/core/random.hpp"
+#include "ryle/ingest/described_source.hpp"
 #include "ryle/ingest/fengine_source.hpp"
 #include "ryle/ingest/mwa32t_source.hpp"
 #include "ryle/ingest/socket.hpp"
@@ -25,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kUdpSegment = 103;  // UDP_SEGMENT of linux/udp.h
 
-class Mwa32tTraffic final : public Traffic {
+class Mwa32tTraffic : public Traffic {
  public:
   std::string name() const override { return "mwa32t"; }
   std::size_t payload_bytes() const override { return kPayload; }
@@ -70,7 +71,7 @@ class Mwa32tTraffic final : public Traffic {
     return chunk.absent.empty();
   }
 
- private:
+ protected:
   static constexpr std::uint32_t kInstants = 128;
   static constexpr std::size_t kHeader = wire::kMwa32tUdpHeaderBytes;
   static constexpr std::size_t kPayload = kInstants * wire::kMwa32tPayloadBytesPerInstant;
@@ -88,7 +89,7 @@ class Mwa32tTraffic final : public Traffic {
   }
 };
 
-class ChipsTraffic final : public Traffic {
+class ChipsTraffic : public Traffic {
  public:
   std::string name() const override { return "chips"; }
   std::size_t payload_bytes() const override { return kPayload; }
@@ -128,9 +129,9 @@ class ChipsTraffic final : public Traffic {
 
   // Unpacked: the planar blocks must hold the bytes that were sent.
   bool right(const ChunkSource& source, const Chunk& chunk) const override {
-    const auto& layout = dynamic_cast<const FengineSource&>(source).layout();
-    SpectraBlocks spectra(layout.shape());
-    unpack(layout, chunk, spectra);
+    const auto& from = dynamic_cast<const SpectraSource&>(source);
+    SpectraBlocks spectra(from.shape());
+    from.unpack(chunk, spectra);
     const BlockView blocks = spectra.blocks();
     for (std::int64_t t = 0; t < chunk.n_ticks; ++t) {
       for (std::int64_t board = 0; board < kBoards; ++board) {
@@ -148,7 +149,7 @@ class ChipsTraffic final : public Traffic {
     return spectra.complete;
   }
 
- private:
+ protected:
   static constexpr std::uint32_t kBoards = 16, kChannels = 132, kFirstChannel = 1600;
   static constexpr std::size_t kPayload = kChannels * wire::kChipsInputsPerBoard;
   static constexpr std::size_t kPoolSpectra = 15;  // 240 packets: 1 MB
@@ -158,8 +159,86 @@ class ChipsTraffic final : public Traffic {
   }
 };
 
+wire::HeaderField header_field(wire::FieldMeaning meaning, std::uint32_t offset, int bytes) {
+  wire::HeaderField f;
+  f.meaning = meaning;
+  f.offset = offset;
+  f.bytes = bytes;
+  f.n_bits = 8 * bytes;
+  return f;
+}
+
+template <class Source>
+BoundSource open_described(DescribedSourceConfig config, const std::string& endpoint) {
+  config.endpoints = {endpoint};
+  config.memory = MemorySpace::host;
+  config.allow_small_rcvbuf = true;
+  auto source = std::make_unique<Source>(config);
+  const std::string bound = source->endpoints().front();
+  return {std::move(source), bound};
+}
+
+/// The same packets by their description instead of the codec written for them.
+class DescribedMwa32tTraffic final : public Mwa32tTraffic {
+ public:
+  std::string name() const override { return "mwa32t-described"; }
+  BoundSource open() const override {
+    DescribedSourceConfig config;
+    auto& d = config.packet;
+    d.length = static_cast<std::uint32_t>(packet_bytes());
+    d.header = {header_field(wire::FieldMeaning::constant, 0, 4),
+                header_field(wire::FieldMeaning::board, 5, 1),
+                header_field(wire::FieldMeaning::sequence, 8, 8)};
+    d.header[0].values = {wire::kMwa32tUdpMagic};
+    d.payload_offset = kHeader;
+    d.order = {{wire::Axis::time, kInstants}, {wire::Axis::input, 16}};
+    d.sample = {.complex = true, .bits = 5, .word_bytes = 2, .im_shift = 5};
+    config.n_inputs = 16;
+    config.clock.rate_hz = {wire::kMwa32tSampleRateHz, 1};
+    config.chunk_ticks = 32768;
+    config.n_chunks = 48;
+    config.window_chunks = 4;
+    config.rate_factor = 25;
+    return open_described<DescribedSampleSource>(config, socket_endpoint());
+  }
+};
+
+class DescribedChipsTraffic final : public ChipsTraffic {
+ public:
+  std::string name() const override { return "chips-described"; }
+  BoundSource open() const override {
+    DescribedSourceConfig config;
+    auto& d = config.packet;
+    d.length = static_cast<std::uint32_t>(packet_bytes());
+    d.header = {header_field(wire::FieldMeaning::board, 0, 1),
+                header_field(wire::FieldMeaning::constant, 2, 1),
+                header_field(wire::FieldMeaning::first_channel, 6, 2),
+                header_field(wire::FieldMeaning::sequence, 8, 8)};
+    d.header[0].base = d.header[3].base = 1;
+    d.header[1].values = {kChannels};
+    d.payload_offset = wire::kChipsHeaderBytes;
+    d.order = {{wire::Axis::channel, kChannels}, {wire::Axis::input, wire::kChipsInputsPerBoard}};
+    d.sample.bits = 4;
+    config.n_inputs = kBoards * wire::kChipsInputsPerBoard;
+    config.first_channel = kFirstChannel;
+    config.n_channels = kChannels;
+    config.channels = {40e6, 25e3, kChannels};
+    config.clock.rate_hz = {25'000, 1};
+    config.chunk_ticks = 256;
+    config.n_chunks = 24;
+    config.window_chunks = 4;
+    return open_described<DescribedSpectraSource>(config, socket_endpoint());
+  }
+};
+
 }  // namespace
 
+std::unique_ptr<Traffic> described_mwa32t_traffic() {
+  return std::make_unique<DescribedMwa32tTraffic>();
+}
+std::unique_ptr<Traffic> described_chips_traffic() {
+  return std::make_unique<DescribedChipsTraffic>();
+}
 std::unique_ptr<Traffic> mwa32t_traffic() { return std::make_unique<Mwa32tTraffic>(); }
 std::unique_ptr<Traffic> chips_traffic() { return std::make_unique<ChipsTraffic>(); }
 

@@ -46,6 +46,9 @@ class Traffic {
 std::unique_ptr<Traffic> mwa32t_traffic();
 /// CHIPS packets of 16 boards, 132 channels: 4240 bytes each, a spectrum of LWA-SV in 16 of them.
 std::unique_ptr<Traffic> chips_traffic();
+/// The same packets, taken by a description of them (wire/described.hpp).
+std::unique_ptr<Traffic> described_mwa32t_traffic();
+std::unique_ptr<Traffic> described_chips_traffic();
 
 enum class SendMode { plain, gso };
 

@@ -128,11 +128,9 @@ TEST(DescribedBlocks, EverySampleOfRandomLayoutsIsWhatWasSent) {
       for (std::int64_t i = 0; i < shape.n_inputs; ++i) {
         const std::int64_t stream = number / channels * 3 + i / inputs;
         const std::uint64_t* valid = spectra.mask.bits.data() +
-                                     c * spectra.mask.channel_stride_words +
-                                     i * spectra.mask.words;
+                                     c * spectra.mask.channel_stride_words + i * spectra.mask.words;
         for (std::int64_t t = 0; t < view.n_blocks * spectra_per_block(view.format); ++t) {
-          const bool absent = t >= chunk.n_ticks ||
-                              (stream == gap.input && t / t_packet == 1);
+          const bool absent = t >= chunk.n_ticks || (stream == gap.input && t / t_packet == 1);
           cf64 want{};
           if (!absent) {
             const std::byte* packet =
@@ -185,9 +183,8 @@ struct DescribedLoop {
     config.close_after_ns = config.idle_close_ns = std::int64_t{1} << 60;
   }
   static std::byte value(std::int64_t tick, std::int64_t input) {
-    return static_cast<std::byte>(1 + combine(static_cast<std::uint64_t>(tick),
-                                              static_cast<std::uint64_t>(input)) %
-                                          200);
+    return static_cast<std::byte>(
+        1 + combine(static_cast<std::uint64_t>(tick), static_cast<std::uint64_t>(input)) % 200);
   }
   DescribedBytes datagram(std::int64_t number, std::int64_t board, std::int64_t first) const {
     const wire::DescribedCodec codec(packet, described_geometry(packet, 24, 0, 1));
@@ -203,7 +200,8 @@ struct DescribedLoop {
     return out;
   }
   static bool lost(std::int64_t number, std::int64_t board) {
-    return combine(static_cast<std::uint64_t>(number), 77 + static_cast<std::uint64_t>(board)) % 7 ==
+    return combine(static_cast<std::uint64_t>(number), 77 + static_cast<std::uint64_t>(board)) %
+               7 ==
            0;
   }
   /// Sends all but those that are lost, one twice and one of another length; checks every sample.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Descriptions of datagrams: what is refused and why, bit fields, numbering, samples of 1 to 16 bits
-// and the plan of strided copies.
+// Descriptions of datagrams: what is refused and why, bit fields, numbering, samples of 1 to 16
+// bits and the plan of strided copies.
 #include "ryle/wire/described.hpp"
 
 #include <gtest/gtest.h>
@@ -77,8 +77,7 @@ TEST(Described, RefusalsSayWhatIsWrong) {
             "counts");
   d = small();
   d.header.push_back(field(FieldMeaning::constant, 10, 1));
-  EXPECT_EQ(refusal(d),
-            "header field \"constant\" at offset 10: give value, what it always holds");
+  EXPECT_EQ(refusal(d), "header field \"constant\" at offset 10: give value, what it always holds");
   d = small();
   d.header.push_back(field(FieldMeaning::board, 10, 1));
   EXPECT_NE(refusal(d).find("all but the first need count"), std::string::npos);
@@ -206,8 +205,7 @@ TEST(Described, SamplesOfOneToSixteenBits) {
             ASSERT_EQ(map.part(payload.data(), 0, t, i, part), values[k]);
             // The definition: bit after bit of the payload, in the order of the axes.
             const int first = d.sample.complex && (part == 1) == d.sample.re_first ? bits : 0;
-            const std::int64_t at =
-                (i / 4 * 16 + t * 4 + i % 4) * d.sample.stride_bits() + first;
+            const std::int64_t at = (i / 4 * 16 + t * 4 + i % 4) * d.sample.stride_bits() + first;
             int code = 0;
             for (int b = 0; b < bits; ++b) {
               const auto byte = std::to_integer<int>(payload[static_cast<std::size_t>(at + b) / 8]);
@@ -216,7 +214,8 @@ TEST(Described, SamplesOfOneToSixteenBits) {
               code |= bit << (d.sample.msb_first ? bits - 1 - b : b);
             }
             const bool offset = d.sample.encoding == Encoding::offset_binary;
-            ASSERT_EQ(offset ? code - half : (code ^ half) - half, values[k]) << bits << " " << kind;
+            ASSERT_EQ(offset ? code - half : (code ^ half) - half, values[k])
+                << bits << " " << kind;
           }
         }
       }

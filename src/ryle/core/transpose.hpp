@@ -23,8 +23,8 @@ inline void transpose_tile(const std::byte* from, std::int64_t from_stride, std:
 #pragma GCC unroll 8
     for (int k = 0; k < 8; ++k) {
       const Bytes a = rows[k], b = rows[k + 8];
-      next[2 * k] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22,
-                                            7, 23);
+      next[2 * k] =
+          __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
       next[2 * k + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
                                                 14, 30, 15, 31);
     }

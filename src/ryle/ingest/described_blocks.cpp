@@ -86,17 +86,15 @@ DescribedBlocks::DescribedBlocks(const wire::PacketDescription& packet, const Sh
   swap_nibbles_ = format_ == SampleFormat::ci4 && s.re_first != s.msb_first;
   const bool bytes = format_ == SampleFormat::ci4 ||
                      (s.bits == 8 && s.word_bytes == 0 && s.encoding != Encoding::levels);
-  const bool whole =
-      block_spectra_ % packet_spectra_ == 0 || packet_spectra_ % block_spectra_ == 0;
+  const bool whole = block_spectra_ % packet_spectra_ == 0 || packet_spectra_ % block_spectra_ == 0;
   if (!bytes || !whole) return;
   // Channels, inputs and parts of a packet as they are; its spectra, and packets after packets, in
   // digits that the payload and a block share.
   const SpectraShape spectra = spectra_shape();
-  const std::int64_t channel_bytes = dense_blocks_bytes(format_, 1, shape.chunk_spectra,
-                                                        spectra.n_inputs);
-  const auto all = wire::payload_axes(
-      packet,
-      {shape.descending ? -channel_bytes : channel_bytes, 0, kBlockBytes, block_spectra_ / 2});
+  const std::int64_t channel_bytes =
+      dense_blocks_bytes(format_, 1, shape.chunk_spectra, spectra.n_inputs);
+  const auto all = wire::payload_axes(packet, {shape.descending ? -channel_bytes : channel_bytes, 0,
+                                               kBlockBytes, block_spectra_ / 2});
   std::vector<CopyAxis> axes, time;
   for (std::size_t k = all.axes.size(); k-- > 0;) {
     const bool is_time = k < packet.order.size() && packet.order[k].axis == Axis::time;
@@ -156,9 +154,9 @@ void DescribedBlocks::finish_codes(std::int64_t stream, std::int64_t block,
   const std::int64_t first = memory_channel(stream / n_boards_);
   for (std::int64_t c = 0; c < packet_channels_; ++c) {
     for (std::int64_t i = 0; i < packet_inputs_; ++i) {
-      auto* cell = reinterpret_cast<std::uint8_t*>(
-          out.cell(shape_.descending ? first - c : first + c, block,
-                   stream % n_boards_ * packet_inputs_ + i));
+      auto* cell =
+          reinterpret_cast<std::uint8_t*>(out.cell(shape_.descending ? first - c : first + c, block,
+                                                   stream % n_boards_ * packet_inputs_ + i));
       for (std::int64_t k = 0; k < kBlockBytes; ++k) {
         const auto byte = static_cast<std::uint8_t>(cell[k] ^ flip_);
         cell[k] = swap_nibbles_ ? static_cast<std::uint8_t>(byte << 4 | byte >> 4) : byte;
@@ -219,8 +217,7 @@ void DescribedBlocks::unpack(const Chunk& chunk, SpectraBlocks& spectra) const {
     const std::int64_t first = memory_channel(span.input / n_boards_);
     for (std::int64_t c = 0; c < (per_channel ? packet_channels_ : 1); ++c) {
       const std::int64_t channel = per_channel ? (shape_.descending ? first - c : first + c) : 0;
-      std::uint64_t* rows = spectra.mask.bits.data() +
-                            channel * spectra.mask.channel_stride_words +
+      std::uint64_t* rows = spectra.mask.bits.data() + channel * spectra.mask.channel_stride_words +
                             span.input % n_boards_ * packet_inputs_ * spectra.mask.words;
       for (std::int64_t i = 0; i < packet_inputs_; ++i)
         clear_bits(rows + i * spectra.mask.words, begin, end);

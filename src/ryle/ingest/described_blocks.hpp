@@ -43,10 +43,10 @@ class DescribedBlocks {
   wire::PayloadMap map_;
   std::int64_t packet_channels_, packet_spectra_, packet_inputs_, payload_bytes_;
   std::int64_t n_blocks_, n_boards_, block_spectra_;
-  bool copies_ = false;          ///< otherwise every sample is decoded
-  wire::StridedCopy copy_;       ///< of one block of one stream
+  bool copies_ = false;     ///< otherwise every sample is decoded
+  wire::StridedCopy copy_;  ///< of one block of one stream
   std::int64_t first_bytes_ = 0;
-  std::uint8_t flip_ = 0;        ///< offset binary to two's complement
+  std::uint8_t flip_ = 0;  ///< offset binary to two's complement
   bool swap_nibbles_ = false;
 };
 

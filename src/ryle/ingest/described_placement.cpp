@@ -70,8 +70,7 @@ SampleLayout described_samples(const wire::PacketDescription& packet, std::int64
   return layout;
 }
 
-DescribedPlacement::DescribedPlacement(const wire::PacketDescription& packet,
-                                       std::int64_t n_inputs)
+DescribedPlacement::DescribedPlacement(const wire::PacketDescription& packet, std::int64_t n_inputs)
     : layout_(described_samples(packet, n_inputs)),
       map_(packet),
       copies_(format_as_sent(packet).has_value()),

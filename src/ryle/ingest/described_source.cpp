@@ -29,20 +29,22 @@ void require_that(bool good, const std::string& message) {
 }
 
 void check_described(const DescribedSourceConfig& c) {
-  require_that(!c.endpoints.empty(),
-       "source.listen is empty; give at least one endpoint, for example udp://0.0.0.0:4015");
+  require_that(
+      !c.endpoints.empty(),
+      "source.listen is empty; give at least one endpoint, for example udp://0.0.0.0:4015");
   for (const auto& text : c.endpoints)
-    require_that(parse_endpoint(text).transport == Endpoint::Transport::udp,
-         fmt::format("source.listen: \"{}\": described packets come over udp:// only", text));
+    require_that(
+        parse_endpoint(text).transport == Endpoint::Transport::udp,
+        fmt::format("source.listen: \"{}\": described packets come over udp:// only", text));
   require_that(c.window_chunks >= 2, "source.window_chunks must be at least 2");
   require_that(c.n_chunks > c.window_chunks,
-       fmt::format("{} chunks in all must be more than the {} that are open at a time", c.n_chunks,
-                   c.window_chunks));
+               fmt::format("{} chunks in all must be more than the {} that are open at a time",
+                           c.n_chunks, c.window_chunks));
   require_that(c.clock.rate_hz.num > 0 && c.clock.rate_hz.den > 0,
-       "source.sample_rate_hz is needed: samples (spectra) per second of one input");
+               "source.sample_rate_hz is needed: samples (spectra) per second of one input");
   const std::int64_t alignment = described_chunk_alignment(c.packet);
   require_that(c.chunk_ticks > 0 && c.chunk_ticks % alignment == 0,
-       fmt::format("a chunk of {} ticks is no multiple of {}", c.chunk_ticks, alignment));
+               fmt::format("a chunk of {} ticks is no multiple of {}", c.chunk_ticks, alignment));
 }
 
 DescribedBlocks::Shape blocks_shape(const DescribedSourceConfig& c) {
@@ -62,7 +64,8 @@ class DescribedReceiver final : public ReceiverThread {
     check_described(config);
     const std::size_t packet_bytes = config_.packet.length;
     for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
-    const double packets_per_s = codec_.n_streams() * slots_per_s() / static_cast<double>(ports_.size());
+    const double packets_per_s =
+        codec_.n_streams() * slots_per_s() / static_cast<double>(ports_.size());
     for (std::size_t i = 0; i < ports_.size(); ++i)
       ports_.reserve(ports_[i], packets_per_s, static_cast<double>(packet_bytes),
                      config_.stall_budget_s, config_.allow_small_rcvbuf);
@@ -71,13 +74,13 @@ class DescribedReceiver final : public ReceiverThread {
     const std::int64_t payload = config_.packet.payload_bytes();
     std::unique_ptr<Placement> placement;
     if (config_.packet.has_channels()) {
-      placement = std::make_unique<StreamMajorPlacement>(a.n_streams, payload, a.chunk_slots,
-                                                         std::byte{0});
+      placement =
+          std::make_unique<StreamMajorPlacement>(a.n_streams, payload, a.chunk_slots, std::byte{0});
     } else {
       placement = std::make_unique<DescribedPlacement>(config_.packet, config_.n_inputs);
     }
-    const std::int64_t samples_per_slot = config_.packet.extent(Axis::channel) * packet_ticks_ *
-                                          config_.packet.extent(Axis::input);
+    const std::int64_t samples_per_slot =
+        config_.packet.extent(Axis::channel) * packet_ticks_ * config_.packet.extent(Axis::input);
     // Losses come by packets: room for a few runs of them, more is allocated when needed.
     const std::int64_t spans =
         a.n_streams * a.inputs_per_stream * std::min<std::int64_t>(a.chunk_slots / 64 + 2, 8);
@@ -160,16 +163,15 @@ class DescribedReceiver final : public ReceiverThread {
     }
     if (!assembler_->locked()) return packet.tick_raw;
     const auto reference = static_cast<std::uint64_t>(assembler_->position(packet.stream));
-    return static_cast<std::uint64_t>(
-        wire::extend(packet.tick_raw, packet.tick_bits,
-                     static_cast<std::int64_t>(reference * packet_counts_)));
+    return static_cast<std::uint64_t>(wire::extend(
+        packet.tick_raw, packet.tick_bits, static_cast<std::int64_t>(reference * packet_counts_)));
   }
 
   // The instant of a counter from 1970, by the rate of ticks.
   std::optional<std::int64_t> tai_ns_of(std::uint64_t counts) const {
     const auto& d = config_.packet;
-    const __int128 ticks_den = static_cast<__int128>(counts) * d.ticks_per_count *
-                               config_.clock.rate_hz.den;
+    const __int128 ticks_den =
+        static_cast<__int128>(counts) * d.ticks_per_count * config_.clock.rate_hz.den;
     const __int128 per_s = static_cast<__int128>(d.counts_per_tick) * config_.clock.rate_hz.num;
     const auto seconds = static_cast<std::int64_t>(ticks_den / per_s);
     const auto ns = static_cast<std::int64_t>(ticks_den % per_s * 1'000'000'000 / per_s);
@@ -195,11 +197,9 @@ class DescribedReceiver final : public ReceiverThread {
       const auto& d = config_.packet;
       clock_.epoch_tai_ns =
           config_.clock.epoch_tai_ns +
-          static_cast<std::int64_t>(static_cast<double>(grid_) *
-                                    static_cast<double>(d.ticks_per_count) /
-                                    (static_cast<double>(d.counts_per_tick) *
-                                     config_.clock.rate_hz.value()) *
-                                    1e9);
+          static_cast<std::int64_t>(
+              static_cast<double>(grid_) * static_cast<double>(d.ticks_per_count) /
+              (static_cast<double>(d.counts_per_tick) * config_.clock.rate_hz.value()) * 1e9);
     }
     clocks_[static_cast<std::int64_t>(assembler_->totals().segments) - 1] = clock_;
     // Every chunk may be of another segment, and one more has none yet.
@@ -248,24 +248,27 @@ wire::DescribedGeometry described_geometry(const wire::PacketDescription& packet
                                            std::int64_t n_inputs, std::int64_t first_channel,
                                            std::int64_t n_channels) {
   const std::int64_t inputs = packet.extent(Axis::input), channels = packet.extent(Axis::channel);
-  require_that(n_inputs >= 1 && n_inputs % inputs == 0,
-       fmt::format("the array has {} inputs, which packets of {} (source.packet, payload.extents) "
-                   "do not divide",
-                   n_inputs, inputs));
-  require_that(n_inputs == inputs || packet.field(FieldMeaning::board) != nullptr ||
-           packet.field(FieldMeaning::first_input) != nullptr,
-       fmt::format("the array has {} inputs, a packet {}: a header field must tell which, field = "
-                   "\"board\" or \"first_input\"",
-                   n_inputs, inputs));
-  if (!packet.has_channels())
-    return {0, 0, static_cast<std::uint32_t>(n_inputs / inputs)};
+  require_that(
+      n_inputs >= 1 && n_inputs % inputs == 0,
+      fmt::format("the array has {} inputs, which packets of {} (source.packet, payload.extents) "
+                  "do not divide",
+                  n_inputs, inputs));
+  require_that(
+      n_inputs == inputs || packet.field(FieldMeaning::board) != nullptr ||
+          packet.field(FieldMeaning::first_input) != nullptr,
+      fmt::format("the array has {} inputs, a packet {}: a header field must tell which, field = "
+                  "\"board\" or \"first_input\"",
+                  n_inputs, inputs));
+  if (!packet.has_channels()) return {0, 0, static_cast<std::uint32_t>(n_inputs / inputs)};
   require_that(n_channels >= 1 && n_channels % channels == 0,
-       fmt::format("source.n_channels = {} is no multiple of the {} channels of a packet", n_channels,
-                   channels));
-  require_that(n_channels == channels || packet.field(FieldMeaning::first_channel) != nullptr,
-       fmt::format("source.n_channels = {}, a packet has {}: a header field must tell which, field = "
-                   "\"first_channel\"",
-                   n_channels, channels));
+               fmt::format("source.n_channels = {} is no multiple of the {} channels of a packet",
+                           n_channels, channels));
+  require_that(
+      n_channels == channels || packet.field(FieldMeaning::first_channel) != nullptr,
+      fmt::format(
+          "source.n_channels = {}, a packet has {}: a header field must tell which, field = "
+          "\"first_channel\"",
+          n_channels, channels));
   return {static_cast<std::uint32_t>(first_channel), static_cast<std::uint32_t>(n_channels),
           static_cast<std::uint32_t>(n_inputs / inputs)};
 }
@@ -278,9 +281,9 @@ std::int64_t described_source_chunk_bytes(const DescribedSourceConfig& c) {
   if (c.packet.has_channels())
     return checked_product({c.n_chunks, codec.n_streams(), slots, c.packet.payload_bytes()},
                            "ingest chunks");
-  return checked_product({c.n_chunks, c.chunk_ticks,
-                          described_samples(c.packet, c.n_inputs).sample_stride_bits / 8},
-                         "ingest chunks");
+  return checked_product(
+      {c.n_chunks, c.chunk_ticks, described_samples(c.packet, c.n_inputs).sample_stride_bits / 8},
+      "ingest chunks");
 }
 
 DescribedSampleSource::DescribedSampleSource(const DescribedSourceConfig& config)

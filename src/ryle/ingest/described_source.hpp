@@ -34,8 +34,8 @@ struct DescribedSourceConfig : ReceiverConfig {
   MemorySpace memory = MemorySpace::pinned;
 };
 
-/// Ticks that chunks are a multiple of: whole packets and whole blocks of spectra, or whole groups of
-/// 64 samples.
+/// Ticks that chunks are a multiple of: whole packets and whole blocks of spectra, or whole groups
+/// of 64 samples.
 std::int64_t described_chunk_alignment(const wire::PacketDescription& packet);
 /// Which streams the codec takes. Throws ConfigError where packets do not divide the array or the
 /// band, or do not tell the board or channel.

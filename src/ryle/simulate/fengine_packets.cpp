@@ -6,6 +6,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/simulate/fengine_sender.hpp"
+#include "ryle/simulate/unix_time.hpp"
 #include "ryle/wire/chips.hpp"
 #include "ryle/wire/lwa.hpp"
 
@@ -16,17 +17,10 @@ void require(bool good, const std::string& message) {
   if (!good) throw ConfigError(message);
 }
 
-// 196 MHz ticks since 1970-01-01 UTC of an instant: POSIX seconds, so the inverse of
-// tai_ns_from_unix.
+// 196 MHz ticks since 1970-01-01 UTC of an instant.
 std::int64_t time_tag(std::int64_t tai_ns) {
-  std::int64_t unix_s = tai_ns / kSecond_ns;
-  // UTC is behind TAI by tens of seconds: two steps of the fixed-point iteration are enough.
-  for (int i = 0; i < 3; ++i) {
-    unix_s -= (tai_ns_from_unix(unix_s) - tai_ns) / kSecond_ns;
-  }
-  if (tai_ns_from_unix(unix_s) > tai_ns) --unix_s;
-  const std::int64_t ns = tai_ns - tai_ns_from_unix(unix_s);
-  return unix_s * wire::kLwaTicksPerSecond + ns * 49 / 250;  // 196e6 / 1e9
+  const auto time = detail::unix_time(tai_ns);
+  return time.s * wire::kLwaTicksPerSecond + time.ns * 49 / 250;  // 196e6 / 1e9
 }
 
 std::uint64_t ticks_per_spectrum(const Rational& rate) {

@@ -9,13 +9,8 @@
 #include "ryle/simulate/whole_file.hpp"
 
 namespace ryle::simulate {
-namespace {
+namespace detail {
 
-// What the kernel cuts in one go: below 64 KiB and 64 packets.
-constexpr std::int64_t kMessageBytes = 65'000;
-constexpr std::int64_t kMessagePackets = 60;
-
-/// Records in the order in which they are first sent, each once.
 std::vector<const SpectraRecord*> records_of(std::span<const SpectraEpoch> epochs) {
   std::vector<const SpectraRecord*> records;
   for (const auto& epoch : epochs) {
@@ -31,7 +26,7 @@ std::vector<const SpectraRecord*> records_of(std::span<const SpectraEpoch> epoch
   return records;
 }
 
-}  // namespace
+}  // namespace detail
 
 void write_fengine_file(std::span<const SpectraEpoch> epochs, const FengineSenderConfig& config,
                         std::int64_t n_spectra, const std::string& path) {
@@ -39,7 +34,7 @@ void write_fengine_file(std::span<const SpectraEpoch> epochs, const FengineSende
     throw UnsupportedError("packets of " + config.format +
                            " have no file format that Ryle reads; tbf, tbx and mwa32t have, and "
                            "`ryle simulate` without -o sends the packets of every format");
-  records_of(epochs);  // one shape
+  detail::records_of(epochs);  // one shape
   const auto packets =
       detail::fengine_packets(*epochs.front().record, config.format, config.first_channel,
                               config.channels_per_packet, config.first_time_tag);
@@ -63,7 +58,7 @@ FengineSender::FengineSender(const SpectraRecord& record, const FengineSenderCon
 
 FengineSender::FengineSender(std::span<const SpectraEpoch> epochs,
                              const FengineSenderConfig& config) {
-  const auto records = records_of(epochs);
+  const auto records = detail::records_of(epochs);
   const SpectraRecord& record = *records.front();
   const auto packets = detail::fengine_packets(record, config.format, config.first_channel,
                                                config.channels_per_packet, config.first_time_tag);
@@ -86,10 +81,8 @@ FengineSender::FengineSender(std::span<const SpectraEpoch> epochs,
   format.counter_offset = packets.counter_offset;
   format.counter_bias = packets.counter_bias;
   format.counter_scale = packets.counter_scale;
-  if (config.segmentation) {
-    format.packets_per_message =
-        std::clamp<std::int64_t>(kMessageBytes / packets.packet_bytes, 1, kMessagePackets);
-  }
+  if (config.segmentation)
+    format.packets_per_message = detail::packets_per_message(packets.packet_bytes);
   for (const auto& epoch : epochs) {
     const auto at = std::find(records.begin(), records.end(), epoch.record);
     format.epochs.push_back({epoch.first_spectrum, at - records.begin()});

@@ -32,6 +32,12 @@ struct SpectraEpoch {
   const SpectraRecord* record = nullptr;  ///< may come again in a later epoch
 };
 
+namespace detail {
+/// Records in the order in which they are first sent, each once. Throws ConfigError when their
+/// shapes differ.
+std::vector<const SpectraRecord*> records_of(std::span<const SpectraEpoch> epochs);
+}  // namespace detail
+
 /// The frames that such boards send in n_spectra spectra, one after the other in a file, as
 /// recorders of the LWA write them (format tbf or tbx; CHIPS packets have no file format:
 /// UnsupportedError). Uses of the config: format, first_channel, channels_per_packet,

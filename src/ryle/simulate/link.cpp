@@ -255,6 +255,14 @@ class UdpLink final : public Link {
     return format_.counter_bias + format_.counter_scale * static_cast<std::uint64_t>(tick);
   }
 
+  void stamp(Tick tick, std::byte* packet) const {
+    if (format_.stamp) {
+      format_.stamp(tick, {packet, static_cast<std::size_t>(format_.packet_bytes)});
+    } else {
+      wire::store_be(packet + format_.counter_offset, word_of(tick));
+    }
+  }
+
   // The n packets of a message from the k-th of this call on, in memory of their own.
   std::byte* edited_copy(std::size_t message, const std::byte* packets, std::int64_t k,
                          std::int64_t n) {
@@ -293,7 +301,7 @@ class UdpLink final : public Link {
       bool edited = false;
       for (std::int64_t i = 0; i < n; ++i, ++k) {
         const Tick tick = start_tick_ + position_ + k * format_.packet_samples;
-        wire::store_be(packets + i * format_.packet_bytes + format_.counter_offset, word_of(tick));
+        stamp(tick, packets + i * format_.packet_bytes);
         edited = edited || (format_.edits && format_.edits(tick));
       }
       if (edited) packets = edited_copy(n_messages, packets, k - n, n);
@@ -337,6 +345,11 @@ class UdpLink final : public Link {
 };
 
 }  // namespace
+
+std::int64_t packets_per_message(std::int64_t packet_bytes) {
+  constexpr std::int64_t kMessageBytes = 65'000, kMessagePackets = 60;
+  return std::clamp<std::int64_t>(kMessageBytes / packet_bytes, 1, kMessagePackets);
+}
 
 std::unique_ptr<Link> make_tcp_link(Endpoint endpoint, std::vector<std::byte> groups,
                                     std::int64_t period, Tick start_tick, Link::Spans outages) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,6 +103,8 @@ struct UdpPacketFormat {
   std::vector<Epoch> epochs;
   /// Replaces bias + scale * tick where the counter is not linear in the tick.
   std::function<std::uint64_t(Tick)> word;
+  /// Writes the counter itself where it is no big-endian word of 64 bits.
+  std::function<void(Tick, std::span<std::byte> packet)> stamp;
   /// Packets that are not sent as they lie: `edits` says which, `edit` changes a copy.
   std::function<bool(Tick)> edits;
   std::function<void(Tick, std::byte* packet)> edit;
@@ -109,6 +112,9 @@ struct UdpPacketFormat {
 std::unique_ptr<Link> make_udp_link(Endpoint endpoint, std::vector<std::byte> packets,
                                     std::int64_t period, Tick start_tick, Link::Spans outages,
                                     const UdpPacketFormat& format);
+
+/// Packets of this size that the kernel cuts from one message: below 64 KiB and 64 packets.
+std::int64_t packets_per_message(std::int64_t packet_bytes);
 
 /// CLOCK_MONOTONIC, nanoseconds.
 std::int64_t monotonic_ns();

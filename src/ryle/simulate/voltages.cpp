@@ -57,11 +57,13 @@ class Generator {
   const std::int64_t n_;
   const double bin_width_hz_;
   const int n_workers_;
+  const double max_code_;
+  const std::int64_t n_words_;  // of a sample in the record
   double counts_per_root_jy_ = 0;
   std::unique_ptr<math::Fft> fft_;
   std::vector<Vector3> directions_;
   std::vector<std::vector<std::complex<float>>> fields_;  // [source * 2 + pol][bin], root Jy
-  std::vector<std::uint16_t> planar_;                     // [input][time]
+  std::vector<std::uint16_t> planar_;                     // [input][time][words of a sample]
 };
 
 Generator::Generator(const ArrayLayout& array, const Scene& scene, const VoltageConfig& config)
@@ -72,7 +74,9 @@ Generator::Generator(const ArrayLayout& array, const Scene& scene, const Voltage
       bin_width_hz_(config.sample_rate_hz.value() / static_cast<double>(config.n_samples)),
       n_workers_(config.n_workers > 0
                      ? config.n_workers
-                     : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {
+                     : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
+      max_code_(config.bits > 0 ? std::max(1.0, std::ldexp(1.0, config.bits - 1) - 1) : 15),
+      n_words_(config.bits > 0 && !config.real ? 2 : 1) {
   validate();
   directions_ =
       detail::source_directions(scene, array, config.start_tai_ns, config.earth_orientation);
@@ -81,13 +85,15 @@ Generator::Generator(const ArrayLayout& array, const Scene& scene, const Voltage
 void Generator::validate() const {
   if (n_ < 1) throw ConfigError("n_samples = " + std::to_string(n_) + " must be positive");
   if (!(config_.sample_rate_hz.value() > 0)) throw ConfigError("sample_rate_hz must be positive");
-  if (!(config_.center_hz > config_.sample_rate_hz.value() / 2)) {
+  if (!config_.real && !(config_.center_hz > config_.sample_rate_hz.value() / 2)) {
     throw ConfigError("center_hz = " + std::to_string(config_.center_hz) +
                       " leaves part of the band at or below 0 Hz");
   }
-  if (!(config_.level_lsb > 0 && config_.level_lsb <= 15)) {
-    throw ConfigError("level_lsb = " + std::to_string(config_.level_lsb) +
-                      " does not fit 5 bits; 4 is a good level");
+  RYLE_ASSERT(!config_.real || config_.bits > 0);
+  if (!(config_.level_lsb > 0 && config_.level_lsb <= max_code_)) {
+    throw ConfigError("level_lsb = " + std::to_string(config_.level_lsb) + " does not fit " +
+                      std::to_string(config_.bits > 0 ? config_.bits : 5) + " bits" +
+                      (config_.bits > 0 ? "" : "; 4 is a good level"));
   }
   if (array_.n_inputs() == 0) throw ConfigError("the layout has no inputs");
   detail::validate(scene_, array_);
@@ -187,22 +193,31 @@ void Generator::apply_path(std::int64_t input, std::vector<cf64>& spectrum) cons
 
 void Generator::quantise(std::int64_t input, const std::vector<cf64>& voltage,
                          VoltageRecord& record) {
-  std::uint16_t* out = planar_.data() + input * n_;
+  std::uint16_t* out = planar_.data() + input * n_ * n_words_;
   std::int64_t sum2 = 0, n_clipped = 0;
   const auto part = [&](double value) {
     const double rounded = std::nearbyint(value);
-    const double clamped = std::min(15.0, std::max(-16.0, rounded));
+    const double clamped = std::min(max_code_, std::max(-max_code_ - 1, rounded));
     n_clipped += clamped != rounded;
     const int code = static_cast<int>(clamped);
-    sum2 += code * code;
-    return static_cast<std::int8_t>(code);
+    sum2 += std::int64_t{code} * code;
+    return static_cast<std::int16_t>(code);
   };
   for (std::int64_t t = 0; t < n_; ++t) {
-    const ci8 sample{part(voltage[t].real()), part(voltage[t].imag())};
-    out[t] = wire::pack_mwa32t_word(sample);
+    if (config_.real) {
+      out[t] = static_cast<std::uint16_t>(part(std::numbers::sqrt2 * voltage[t].real()));
+    } else if (config_.bits > 0) {
+      out[2 * t] = static_cast<std::uint16_t>(part(voltage[t].real()));
+      out[2 * t + 1] = static_cast<std::uint16_t>(part(voltage[t].imag()));
+    } else {
+      const auto re = static_cast<std::int8_t>(part(voltage[t].real()));
+      const auto im = static_cast<std::int8_t>(part(voltage[t].imag()));
+      out[t] = wire::pack_mwa32t_word({re, im});
+    }
   }
-  record.rms_lsb[input] = std::sqrt(static_cast<double>(sum2) / static_cast<double>(2 * n_));
-  record.clipped_fraction[input] = static_cast<double>(n_clipped) / static_cast<double>(2 * n_);
+  const auto n_values = static_cast<double>(config_.real ? n_ : 2 * n_);
+  record.rms_lsb[input] = std::sqrt(static_cast<double>(sum2) / n_values);
+  record.clipped_fraction[input] = static_cast<double>(n_clipped) / n_values;
 }
 
 void Generator::make_input(std::int64_t input, VoltageRecord& record) {
@@ -219,6 +234,11 @@ void Generator::make_input(std::int64_t input, VoltageRecord& record) {
   }
   add_tones(input, spectrum);
   apply_path(input, spectrum);
+  // Half of the band has no image and no constant: its real part is the signal.
+  if (config_.real) {
+    spectrum[0] = 0;
+    std::fill(spectrum.begin() + (n_ + 1) / 2, spectrum.end(), cf64{});
+  }
   fft_->inverse(spectrum.data());
   quantise(input, spectrum, record);
 }
@@ -230,7 +250,9 @@ void Generator::interleave(std::int64_t first, std::int64_t last, VoltageRecord&
     const std::int64_t t1 = std::min(last, t0 + kBlock);
     for (std::int64_t input = 0; input < record.n_inputs; ++input) {
       for (std::int64_t t = t0; t < t1; ++t) {
-        record.samples[t * record.n_inputs + input] = planar_[input * n_ + t];
+        for (std::int64_t w = 0; w < n_words_; ++w)
+          record.samples[(t * record.n_inputs + input) * n_words_ + w] =
+              planar_[(input * n_ + t) * n_words_ + w];
       }
     }
   }
@@ -248,8 +270,11 @@ VoltageRecord Generator::run() {
   record.clipped_fraction.assign(record.n_inputs, 0);
   counts_per_root_jy_ = detail::counts_per_root_jy(scene_, array_, config_.level_lsb);
   record.jy_per_count2 = 1 / (counts_per_root_jy_ * counts_per_root_jy_);
+  // A spectrum of real samples has half of its power at negative frequencies.
+  if (config_.real) record.jy_per_count2 *= 2;
+  if (config_.bits > 0) record.n_parts = config_.real ? 1 : 2;
 
-  const auto n_words = checked_product({n_, record.n_inputs}, "the voltage record");
+  const auto n_words = checked_product({n_, record.n_inputs, n_words_}, "the voltage record");
   planar_.assign(n_words, 0);
   fields_.resize(2 * scene_.sources.size());
   parallel_for(static_cast<std::int64_t>(scene_.sources.size()), n_workers_,

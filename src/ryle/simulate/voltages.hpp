@@ -13,18 +13,23 @@ struct VoltageConfig {
   std::int64_t n_samples = std::int64_t{1}
                            << 18;  ///< period of the record; any size with small prime factors
   Rational sample_rate_hz{1'280'000, 1};
-  double center_hz = 150e6;       ///< sky frequency of baseband 0 (upper sideband)
+  double center_hz = 150e6;       ///< sky frequency of baseband 0 (upper sideband; real: the edge)
   std::int64_t start_tai_ns = 0;  ///< where the sky stands; it is frozen over the record
   double level_lsb = 4.0;         ///< mean over live inputs of the rms of a part
   int n_workers = 0;              ///< threads, 0 = all processors
   EarthOrientation earth_orientation;
+  int bits = 0;       ///< of a part; 0: 5+5 bits in a word
+  bool real = false;  ///< real samples of the band from center_hz to center_hz + rate / 2; bits > 0
 };
 
-/// Periodic voltages of all inputs, 5+5 bits as the 32-antenna prototype sends them.
-/// @shape samples [time][input] u16: bits 4..0 real, 9..5 imaginary, two's complement
+/// Periodic voltages of all inputs, 5+5 bits as the 32-antenna prototype sends them, or parts of
+/// VoltageConfig::bits.
+/// @shape samples [time][input] u16: bits 4..0 real, 9..5 imaginary, two's complement; with bits
+/// [time][input][part], an int16
 struct VoltageRecord {
   std::int64_t n_samples = 0;
   std::int64_t n_inputs = 0;
+  int n_parts = 0;  ///< 0: words; 1: real; 2: complex
   Rational sample_rate_hz{1, 1};
   double center_hz = 0;
   std::int64_t start_tai_ns = 0;
@@ -42,7 +47,8 @@ struct VoltageRecord {
 /// (conventions.md 5)
 ///   e_s, n_p complex Gaussian, drawn per bin nu_k = center + k rate / n_samples, so every delay is
 ///   exact and the record repeats without a seam; then rounded to nearest even, saturated at -16
-///   and 15.
+///   and 15, or what `bits` hold. Real samples are sqrt(2) Re of the same sum over the bins of
+///   their half of the band; level_lsb is their rms.
 /// Deterministic in (array, scene, config) whatever n_workers. Memory: n_samples (4 n_inputs + 32
 /// n_sources + 32 n_workers) bytes. Throws ConfigError for impossible scenes.
 VoltageRecord simulate_voltages(const ArrayLayout& array, const Scene& scene,

@@ -62,8 +62,8 @@ bool PacketDescription::has(Axis axis) const {
 }
 
 const HeaderField* PacketDescription::field(FieldMeaning meaning) const {
-  const auto found =
-      std::ranges::find_if(header, [meaning](const HeaderField& f) { return f.meaning == meaning; });
+  const auto found = std::ranges::find_if(
+      header, [meaning](const HeaderField& f) { return f.meaning == meaning; });
   return found == header.end() ? nullptr : &*found;
 }
 
@@ -318,10 +318,14 @@ void PayloadMap::set_part(std::byte* payload, std::int64_t channel, std::int64_t
   const int half = 1 << (sample_.bits - 1);
   const int clipped = std::clamp(value, -half, half - 1);
   auto code = static_cast<std::uint32_t>(clipped);
-  if (sample_.encoding == Encoding::offset_binary) code = static_cast<std::uint32_t>(clipped + half);
+  if (sample_.encoding == Encoding::offset_binary)
+    code = static_cast<std::uint32_t>(clipped + half);
   if (sample_.encoding == Encoding::levels) {
     code = sample_.bits == 1 ? (value >= 0 ? 1u : 0u)
-                             : (value < -6 ? 0u : value < 0 ? 1u : value <= 6 ? 2u : 3u);
+                             : (value < -6   ? 0u
+                                : value < 0  ? 1u
+                                : value <= 6 ? 2u
+                                             : 3u);
   }
   set_code(payload, address(channel, time, input, part), part, code);
 }

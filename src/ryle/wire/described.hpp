@@ -11,8 +11,8 @@
 #include "ryle/core/samples.hpp"
 #include "ryle/wire/packet.hpp"
 
-// Datagrams of one fixed length that an observation file describes ([source.packet]): header fields,
-// one counter that is linear in time, and a payload whose axes lie one inside the other.
+// Datagrams of one fixed length that an observation file describes ([source.packet]): header
+// fields, one counter that is linear in time, and a payload whose axes lie one inside the other.
 
 namespace ryle::wire {
 
@@ -72,8 +72,8 @@ struct SampleCode {
   std::int64_t stride_bits() const { return word_bytes > 0 ? 8 * word_bytes : n_parts() * bits; }
 };
 
-/// A layout of datagrams. tick of a packet = (counter - base) * ticks_per_count / counts_per_tick; a
-/// tick is an instant of time samples, or a spectrum.
+/// A layout of datagrams. tick of a packet = (counter - base) * ticks_per_count / counts_per_tick;
+/// a tick is an instant of time samples, or a spectrum.
 struct PacketDescription {
   std::uint32_t length = 0;  ///< of the datagram
   std::vector<HeaderField> header;
@@ -82,8 +82,9 @@ struct PacketDescription {
   /// The counter counts from 1970-01-01 UTC (POSIX: leap seconds are not counted).
   bool counts_from_1970 = false;
   std::uint32_t payload_offset = 0;
-  std::uint32_t trailer = 0;       ///< bytes behind the payload
-  std::vector<PayloadAxis> order;  ///< outermost first; complex is left out where parts lie together
+  std::uint32_t trailer = 0;  ///< bytes behind the payload
+  std::vector<PayloadAxis>
+      order;  ///< outermost first; complex is left out where parts lie together
   SampleCode sample;
 
   /// Product of the extents of an axis; 1 where it does not come.

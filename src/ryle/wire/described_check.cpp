@@ -44,9 +44,9 @@ void check_meaning(const PacketDescription& d, const HeaderField& f) {
   if (f.meaning == FieldMeaning::constant) {
     require(!f.values.empty(), what + ": give value, what it always holds");
     for (const auto v : f.values)
-      require(f.n_bits == 64 || v >> f.n_bits == 0,
-              what + ": value " + std::to_string(v) + " does not fit " + std::to_string(f.n_bits) +
-                  " bits");
+      require(f.n_bits == 64 || v >> f.n_bits == 0, what + ": value " + std::to_string(v) +
+                                                        " does not fit " +
+                                                        std::to_string(f.n_bits) + " bits");
     return;
   }
   require(f.values.empty(), what + ": value belongs to field = \"constant\"");
@@ -123,9 +123,9 @@ void check_payload(const PacketDescription& d) {
           "payload.extents: " + std::to_string(samples) + " samples of " +
               std::to_string(d.sample.stride_bits()) + " bits take " +
               std::to_string((bits + 7) / 8) + " bytes, the payload has " +
-              std::to_string(d.payload_bytes()) + " (length - offset - trailer = " +
-              std::to_string(d.length) + " - " + std::to_string(d.payload_offset) + " - " +
-              std::to_string(d.trailer) + ")");
+              std::to_string(d.payload_bytes()) +
+              " (length - offset - trailer = " + std::to_string(d.length) + " - " +
+              std::to_string(d.payload_offset) + " - " + std::to_string(d.trailer) + ")");
 }
 
 void check_counter(const PacketDescription& d) {

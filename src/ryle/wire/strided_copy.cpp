@@ -171,8 +171,9 @@ bool StridedCopy::equal(const std::byte* from, const std::byte* to) const noexce
   loop(0, from, const_cast<std::byte*>(to), [&](const std::byte* f, const std::byte* t) {
     for (std::int64_t r = 0; r < rows_.n && same; ++r) {
       for (std::int64_t c = 0; c < columns_.n && same; ++c) {
-        same = std::memcmp(t + r * rows_.to + c * columns_.to, f + r * rows_.from + c * columns_.from,
-                           static_cast<std::size_t>(run_bytes_)) == 0;
+        same =
+            std::memcmp(t + r * rows_.to + c * columns_.to, f + r * rows_.from + c * columns_.from,
+                        static_cast<std::size_t>(run_bytes_)) == 0;
       }
     }
   });

@@ -8,6 +8,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/pipeline/beam/voltage_ring.hpp"
+#include "ryle/pipeline/visibility/live_described.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
 
@@ -171,6 +172,9 @@ BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams&
 std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config) {
   if (is_live_beams(config.source))
     return std::make_unique<BeamSimulation>(config, live_beams(config));
+  if (is_described(config.source))
+    return std::make_unique<DescribedSimulation>(config, load_array(config, 0),
+                                                 simulation_start_tai_ns(config));
   if (is_live_spectra(config.source)) {
     const ArrayLayout array = load_array(config, 0);
     return std::make_unique<SpectraSimulation>(config, array, live_spectra_config(config, array));

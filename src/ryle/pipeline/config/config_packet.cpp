@@ -32,7 +32,8 @@ constexpr std::array kHeaderKeys{
               "board that sent it, the number of its first input, or nothing new"},
     PacketKey{"type", "`u8`, `u16be`, `u16le`, ... `u64le`", "the word the field lies in"},
     PacketKey{"offset", "whole number", "of the word, bytes from the start of the datagram"},
-    PacketKey{"bits", "`[high, low]`", "where only part of the word is the field; bit 0 is the lowest"},
+    PacketKey{"bits", "`[high, low]`",
+              "where only part of the word is the field; bit 0 is the lowest"},
     PacketKey{"base", "whole number", "value of the first: 1 where boards are 1, 2, 3; default 0"},
     PacketKey{"ticks_per_count", "whole number",
               "sequence: ticks (samples of one input, or spectra) a count stands for; default 1"},
@@ -64,14 +65,17 @@ constexpr std::array kPayloadKeys{
     PacketKey{"sample", "`i8`, `ci4`, `ci8`, `i16be`, ...",
               "1 to 16 bits a part; ci is complex; above 8 bits be or le tells the order of bytes"},
     PacketKey{"twos_complement", "`true`, `false`", "false: offset binary; default true"},
-    PacketKey{"levels", "`true`, `false`", "samples of 1 and 2 bits are levels, -1 1 and -10 -3 3 10"},
+    PacketKey{"levels", "`true`, `false`",
+              "samples of 1 and 2 bits are levels, -1 1 and -10 -3 3 10"},
     PacketKey{"re_first", "`true`, `false`", "false: the imaginary part comes first; default true"},
-    PacketKey{"msb_first", "`true`, `false`",
-              "the first sample of a byte is in its high bits; default true: the real part of a ci4 "
-              "is the high half"},
-    PacketKey{"word", "`u8`, `u16be`, ... `u64le`",
-              "a sample is a word, its parts are at re_shift and im_shift of it; default: parts lie "
-              "end to end"},
+    PacketKey{
+        "msb_first", "`true`, `false`",
+        "the first sample of a byte is in its high bits; default true: the real part of a ci4 "
+        "is the high half"},
+    PacketKey{
+        "word", "`u8`, `u16be`, ... `u64le`",
+        "a sample is a word, its parts are at re_shift and im_shift of it; default: parts lie "
+        "end to end"},
     PacketKey{"re_shift", "whole number", "lowest bit of the (real) part in its word; default 0"},
     PacketKey{"im_shift", "whole number", "lowest bit of the imaginary part; default: bits"},
 };
@@ -134,8 +138,8 @@ class TableReader {
   const toml::node& need(std::string_view key, const std::string& what) const {
     const toml::node* node = table_.get(key);
     if (node == nullptr)
-      throw ConfigError(fmt::format("{}: {}.{} is missing: {}", place_(table_.source()), name_, key,
-                                    what));
+      throw ConfigError(
+          fmt::format("{}: {}.{} is missing: {}", place_(table_.source()), name_, key, what));
     return *node;
   }
   std::int64_t integer(const toml::node& node, std::string_view key) const {
@@ -194,8 +198,8 @@ class TableReader {
       if (word == name) return value;
       known.emplace_back(word);
     }
-    fail(node, key, fmt::format("unknown word \"{}\"; did you mean \"{}\"?", name,
-                                nearest_word(name, known)));
+    fail(node, key,
+         fmt::format("unknown word \"{}\"; did you mean \"{}\"?", name, nearest_word(name, known)));
   }
 
  private:
@@ -222,12 +226,11 @@ void read_counter(const TableReader& in, HeaderField& f, wire::PacketDescription
   }
 }
 
-void read_field(const toml::table& table, const TomlPlace& place,
-                wire::PacketDescription& packet) {
+void read_field(const toml::table& table, const TomlPlace& place, wire::PacketDescription& packet) {
   const TableReader in(table, "source.packet.header", kHeaderKeys, place);
   HeaderField f;
-  f.meaning = in.choice(in.need("field", "what it tells, for example \"sequence\""), "field",
-                        kMeanings);
+  f.meaning =
+      in.choice(in.need("field", "what it tells, for example \"sequence\""), "field", kMeanings);
   const Word word = in.word(in.need("type", "the word it lies in, for example \"u32be\""), "type");
   f.bytes = word.bytes;
   f.big_endian = word.big_endian;
@@ -238,8 +241,7 @@ void read_field(const toml::table& table, const TomlPlace& place,
     const auto range = in.integers("bits");
     if (range.size() != 2 || range[0] < range[1] ||
         range[0] >= static_cast<std::uint64_t>(8 * f.bytes))
-      in.fail(*bits, "bits",
-              fmt::format("must be [high, low], both of 0 .. {}", 8 * f.bytes - 1));
+      in.fail(*bits, "bits", fmt::format("must be [high, low], both of 0 .. {}", 8 * f.bytes - 1));
     f.low_bit = static_cast<int>(range[1]);
     f.n_bits = static_cast<int>(range[0] - range[1] + 1);
   }
@@ -261,8 +263,9 @@ void read_sample(const TableReader& in, wire::SampleCode& sample) {
   if (sample.complex) rest.remove_prefix(1);
   const auto bad = [&] {
     in.fail(node, "sample",
-            "\"" + name + "\" is no sample type: i or ci, 1 to 16 bits a part, be or le above 8 "
-            "bits: \"i8\", \"ci4\", \"i16be\"");
+            "\"" + name +
+                "\" is no sample type: i or ci, 1 to 16 bits a part, be or le above 8 "
+                "bits: \"i8\", \"ci4\", \"i16be\"");
   };
   if (!rest.starts_with('i')) bad();
   const auto [end, error] =
@@ -272,9 +275,10 @@ void read_sample(const TableReader& in, wire::SampleCode& sample) {
   if (!order.empty() && order != "be" && order != "le") bad();
   const toml::node* word = in.get("word");
   if (sample.bits > 8 && order.empty() && word == nullptr && in.get("msb_first") == nullptr)
-    in.fail(node, "sample",
-            fmt::format("\"{}\" has more than 8 bits: \"{}be\" or \"{}le\" tells the order of bytes",
-                        name, name, name));
+    in.fail(
+        node, "sample",
+        fmt::format("\"{}\" has more than 8 bits: \"{}be\" or \"{}le\" tells the order of bytes",
+                    name, name, name));
   sample.msb_first = in.boolean("msb_first", order != "le");
   sample.re_first = in.boolean("re_first", true);
   if (!in.boolean("twos_complement", true)) sample.encoding = Encoding::offset_binary;
@@ -293,8 +297,8 @@ void read_sample(const TableReader& in, wire::SampleCode& sample) {
 }
 
 void read_axes(const TableReader& in, const TomlPlace& place, wire::PacketDescription& packet) {
-  const toml::node& order =
-      in.need("order", "axes from the outermost to the innermost, for example [\"time\", \"input\"]");
+  const toml::node& order = in.need(
+      "order", "axes from the outermost to the innermost, for example [\"time\", \"input\"]");
   const toml::node& extents = in.need("extents", "how long each axis is, {time = 128, input = 4}");
   if (order.as_array() == nullptr) in.fail(order, "order", "must be a list");
   if (extents.as_table() == nullptr) in.fail(extents, "extents", "must be a table");
@@ -318,8 +322,9 @@ void read_axes(const TableReader& in, const TomlPlace& place, wire::PacketDescri
   for (const auto& [name, axis] : kAxes) {
     const auto k = static_cast<std::size_t>(axis);
     if (axis != Axis::complex && seen[k] < sizes[k].size())
-      in.fail(extents, "extents", fmt::format("gives {} sizes of \"{}\", which comes {} times in order",
-                                              sizes[k].size(), name, seen[k]));
+      in.fail(extents, "extents",
+              fmt::format("gives {} sizes of \"{}\", which comes {} times in order",
+                          sizes[k].size(), name, seen[k]));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
 #include "ryle/io/base/sha256.hpp"
+#include "ryle/pipeline/visibility/live_described.hpp"
 #include "ryle/telescope/gains.hpp"
 #include "ryle/wire/mwa32t.hpp"
 
@@ -72,10 +73,13 @@ Rational live_sample_rate(const ObservationConfig& config) {
 
 SampleMetadata live_sample_metadata(const ObservationConfig& config) {
   const auto& source = config.source;
+  if (is_described(source)) return described_sample_metadata(config);
   if (source.format != "mwa32t") {
-    throw UnsupportedError("source.format = \"" + source.format +
-                           "\": packets of mwa32t, chips, tbf, tbx and best2 are known live; files "
-                           "of others with source.kind = \"file\" (`ryle info` lists them)");
+    throw UnsupportedError(
+        "source.format = \"" + source.format +
+        "\": packets of mwa32t, chips, tbf, tbx and best2 are known live, others "
+        "with a [source.packet] (docs/bring_up.md); files of others with "
+        "source.kind = \"file\" (`ryle info` lists them)");
   }
   constexpr std::int64_t kInputsPerReceiver = 16;
   const auto n_receivers = static_cast<std::int64_t>(source.listen.size());

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/visibility/live_described.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ryle/core/error.hpp"
+#include "ryle/ingest/described_blocks.hpp"
+#include "ryle/ingest/described_placement.hpp"
+#include "ryle/pipeline/visibility/live_spectra.hpp"
+#include "ryle/simulate/described_sender.hpp"
+
+namespace ryle::pipeline {
+namespace {
+
+using wire::Axis;
+
+// Channels received: those of source.n_channels, or of one packet.
+std::int64_t described_channels(const SourceConfig& source) {
+  return source.n_channels > 0 ? source.n_channels : source.packet->extent(Axis::channel);
+}
+
+// Centers, ascending, of channel numbers that ascend or, in an inverted band, descend.
+FrequencyAxis described_axis(const SourceConfig& source) {
+  const std::int64_t n = described_channels(source);
+  const double width_hz =
+      source.channel_width_hz > 0 ? source.channel_width_hz : source.sample_rate_hz.value();
+  const std::int64_t lowest = source.first_channel + (source.inverted_band ? n - 1 : 0);
+  const double offset_hz = static_cast<double>(lowest) * width_hz;
+  return {source.channel_zero_mhz * 1e6 + (source.inverted_band ? -offset_hz : offset_hz), width_hz,
+          n};
+}
+
+std::int64_t described_chunk_ticks(const SourceConfig& source) {
+  const std::int64_t alignment = described_chunk_alignment(*source.packet);
+  const double ticks = source.chunk_ms * 1e-3 * source.sample_rate_hz.value();
+  return alignment *
+         std::max<std::int64_t>(1, std::llround(ticks / static_cast<double>(alignment)));
+}
+
+TimeSource described_time(const SourceConfig& source) {
+  if (source.packet->counts_from_1970) return TimeSource::packet;
+  return source.kind == "network" && source.start_utc == "now" ? TimeSource::arrival
+                                                               : TimeSource::configured;
+}
+
+void check_source(const SourceConfig& source) {
+  if (source.sample_rate_hz.num <= 0)
+    throw ConfigError(
+        "source.sample_rate_hz is needed for described packets: samples, or spectra where packets "
+        "hold channels, per second of one input");
+  if (source.listen.empty())
+    throw ConfigError("source.listen is empty: give an endpoint, e.g. [\"udp://0.0.0.0:4015\"]");
+}
+
+simulate::DescribedSenderConfig described_sender(const ObservationConfig& config,
+                                                 const DescribedSourceConfig& receiver) {
+  const auto& s = config.simulator;
+  simulate::DescribedSenderConfig sender;
+  sender.packet = receiver.packet;
+  sender.streams = described_geometry(receiver.packet, receiver.n_inputs, receiver.first_channel,
+                                      receiver.n_channels);
+  sender.descending = receiver.descending;
+  sender.endpoints = config.source.listen;
+  sender.speed = s.speed;
+  sender.duration_s = s.duration_s;
+  if (s.dying_receiver >= 0) {
+    const double until = s.returns_at_s > s.dies_at_s ? s.returns_at_s : s.duration_s;
+    sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
+  }
+  return sender;
+}
+
+}  // namespace
+
+DescribedSourceConfig live_described_config(const ObservationConfig& config, std::int64_t n_inputs,
+                                            std::int64_t start_tai_ns) {
+  const SourceConfig& s = config.source;
+  check_source(s);
+  DescribedSourceConfig d;
+  d.endpoints = s.listen;
+  d.packet = *s.packet;
+  d.n_inputs = n_inputs;
+  if (d.packet.has_channels()) {
+    d.first_channel = s.first_channel;
+    d.channels = described_axis(s);
+    d.n_channels = d.channels.n_channels;
+    d.descending = s.inverted_band;
+    if (!(d.channels.first_center_hz > 0))
+      throw ConfigError(fmt::format(
+          "the lowest of the described channels is at {} MHz: set source.channel_zero_mhz, the sky "
+          "frequency of channel number 0, and source.channel_width_hz",
+          d.channels.first_center_hz * 1e-6));
+  }
+  d.clock.rate_hz = s.sample_rate_hz;
+  d.clock.epoch_tai_ns = start_tai_ns;
+  d.time_source = described_time(s);
+  d.chunk_ticks = described_chunk_ticks(s);
+  d.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
+  d.window_chunks = static_cast<int>(s.window_chunks);
+  d.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
+  static_cast<ReceiverConfig&>(d) = receiver_config(config);
+  described_source_chunk_bytes(d);  // what does not fit is found before anything is opened
+  return d;
+}
+
+SampleMetadata described_sample_metadata(const ObservationConfig& config) {
+  const SourceConfig& s = config.source;
+  check_source(s);
+  SampleMetadata metadata;
+  metadata.n_inputs = load_array(config, 0).n_inputs();
+  described_geometry(*s.packet, metadata.n_inputs, 0, 1);
+  metadata.layout = described_samples(*s.packet, metadata.n_inputs);
+  metadata.clock.rate_hz = s.sample_rate_hz;
+  metadata.clock.epoch_tai_ns = s.start_utc == "now" ? 0 : tai_ns_from_utc_iso(s.start_utc);
+  metadata.reference_hz = s.center_mhz * 1e6;
+  metadata.inverted_band = s.inverted_band;
+  metadata.max_feed_ticks = described_chunk_ticks(s);
+  metadata.time_source = described_time(s);
+  return metadata;
+}
+
+SpectraMetadata described_spectra_metadata(const DescribedSourceConfig& receiver) {
+  SpectraMetadata metadata;
+  metadata.frequency = receiver.channels;
+  metadata.clock = receiver.clock;
+  metadata.max_gulp = receiver.chunk_ticks;
+  const DescribedBlocks blocks(receiver.packet, {receiver.n_channels, receiver.n_inputs,
+                                                 receiver.chunk_ticks, receiver.descending});
+  metadata.format = blocks.spectra_shape().format;
+  metadata.four_bits = receiver.packet.sample.bits == 4;
+  metadata.time_source = receiver.time_source;
+  metadata.live = true;
+  return metadata;
+}
+
+DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const ArrayLayout& array,
+                                         std::int64_t start_tai_ns) {
+  const auto& s = config.simulator;
+  const DescribedSourceConfig receiver =
+      live_described_config(config, array.n_inputs(), start_tai_ns);
+  const simulate::Scene scene = make_scene(config, array.n_inputs());
+  if (std::any_of(scene.sources.begin(), scene.sources.end(), simulate::is_transient))
+    throw ConfigError(
+        "simulator.source.duration_s: flashes are simulated in packets of chips, tbf, tbx and "
+        "best2 only");
+  const auto sender = described_sender(config, receiver);
+  if (receiver.packet.has_channels()) {
+    simulate::SpectraConfig spectra;
+    spectra.n_spectra = s.period_samples;
+    spectra.spectrum_rate_hz = receiver.clock.rate_hz;
+    spectra.channels = receiver.channels;
+    spectra.start_tai_ns = receiver.clock.epoch_tai_ns;
+    spectra.level_lsb = s.rms_lsb;
+    spectra.n_workers = static_cast<int>(config.runtime.threads);
+    spectra.earth_orientation.dut1_s = config.telescope.dut1_s;
+    const auto record = simulate::simulate_spectra(array, scene, spectra);
+    jy_per_count2_ = record.jy_per_count2;
+    for (std::size_t k = 0; k < record.sources_enu.size(); ++k)
+      marks_.push_back({record.sources_enu[k], s.sources[k].name});
+    const simulate::SpectraEpoch always{0, &record};
+    sender_ = std::make_unique<simulate::DescribedSender>(std::span(&always, 1), sender);
+    return;
+  }
+  if (config.source.inverted_band)
+    throw ConfigError(
+        "source.inverted_band: the simulator makes described time samples of upright bands only");
+  const wire::SampleCode& sample = receiver.packet.sample;
+  simulate::VoltageConfig voltages;
+  voltages.n_samples = s.period_samples;
+  voltages.sample_rate_hz = receiver.clock.rate_hz;
+  voltages.center_hz = config.source.center_mhz * 1e6;
+  voltages.start_tai_ns = receiver.clock.epoch_tai_ns;
+  voltages.level_lsb = s.rms_lsb;
+  voltages.n_workers = static_cast<int>(config.runtime.threads);
+  voltages.earth_orientation.dut1_s = config.telescope.dut1_s;
+  // Levels stand for a range of values each.
+  voltages.bits = sample.encoding == Encoding::levels ? 8 : sample.bits;
+  voltages.real = !sample.complex;
+  const auto record = simulate::simulate_voltages(array, scene, voltages);
+  jy_per_count2_ = record.jy_per_count2;
+  for (std::size_t k = 0; k < record.sources_enu.size(); ++k)
+    marks_.push_back({record.sources_enu[k], s.sources[k].name});
+  sender_ = std::make_unique<simulate::DescribedSender>(record, sender);
+}
+
+}  // namespace ryle::pipeline

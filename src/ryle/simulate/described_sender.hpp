@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/simulate/fengine_sender.hpp"
+#include "ryle/simulate/sender.hpp"
+#include "ryle/wire/described.hpp"
+
+namespace ryle::simulate {
+
+struct DescribedSenderConfig {
+  wire::PacketDescription packet;
+  wire::DescribedGeometry streams;     ///< boards and channels sent
+  bool descending = false;             ///< the first channel number is the highest of the record
+  std::vector<std::string> endpoints;  ///< "udp://host:port": one for all boards, or one each
+  double speed = 1;                    ///< times real time; 0 = the packet ceiling
+  double duration_s = 0;               ///< of data; 0 = until stop()
+  std::vector<Outage> outages;         ///< receiver = board
+  double udp_ceiling_packets_per_s = 200'000;
+  bool segmentation = true;  ///< hand the kernel many packets at once where it can cut them
+};
+
+/// The boards of a described array, over UDP. "Samples" of the report are packets; it has an entry
+/// for each board. Counters begin at 0, or with counts_from_1970 at the time of the record.
+class DescribedSender final : public Sender {
+ public:
+  /// Time samples: `record` was made with the bits and kind of the description's samples. Throws
+  /// ConfigError for a record that packets do not divide.
+  DescribedSender(const VoltageRecord& record, const DescribedSenderConfig& config);
+  /// Spectra, 4+4 bits whatever the description has; a sky that changes as FengineSender's.
+  DescribedSender(std::span<const SpectraEpoch> epochs, const DescribedSenderConfig& config);
+
+ private:
+  struct Shape;
+  template <class Value>
+  void add_links(const Shape& shape, const DescribedSenderConfig& config, const Value& value);
+};
+
+}  // namespace ryle::simulate
