@@ -106,9 +106,8 @@ void CaptureWriter::write(std::span<const std::byte> datagram, const void* from,
                           std::int64_t unix_ns) {
   record_.assign(kRecordBytes + kIpv6Bytes + kUdpBytes, std::byte{0});
   std::byte* ip = record_.data() + kRecordBytes;
-  const std::size_t headers = family_of(from) == AF_INET6
-                                  ? put_ipv6(ip, from, to, datagram)
-                                  : put_ipv4(ip, from, to, datagram.size());
+  const std::size_t headers = family_of(from) == AF_INET6 ? put_ipv6(ip, from, to, datagram)
+                                                          : put_ipv4(ip, from, to, datagram.size());
   const auto length = static_cast<std::uint32_t>(headers + datagram.size());
   wire::store_le(record_.data(), static_cast<std::uint32_t>(unix_ns / 1'000'000'000));
   wire::store_le(record_.data() + 4, static_cast<std::uint32_t>(unix_ns % 1'000'000'000));

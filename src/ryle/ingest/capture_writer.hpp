@@ -9,8 +9,8 @@
 
 namespace ryle {
 
-/// Writes UDP datagrams as a PCAP file (libpcap's classic format, times in nanoseconds, raw IP) that
-/// tcpdump and Wireshark read. A datagram gets the IP and UDP headers it came with, as far as
+/// Writes UDP datagrams as a PCAP file (libpcap's classic format, times in nanoseconds, raw IP)
+/// that tcpdump and Wireshark read. A datagram gets the IP and UDP headers it came with, as far as
 /// addresses and ports tell; checksums of UDP are left out over IPv4.
 class CaptureWriter {
  public:

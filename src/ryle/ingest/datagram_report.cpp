@@ -31,8 +31,7 @@ std::string hex_bytes(std::span<const std::byte> bytes, std::size_t limit) {
 DatagramReport::DatagramReport(wire::DescribedCodec codec)
     : codec_(std::move(codec)), map_(codec_.description()) {}
 
-std::string DatagramReport::reason(std::span<const std::byte> datagram,
-                                   wire::Reject reject) const {
+std::string DatagramReport::reason(std::span<const std::byte> datagram, wire::Reject reject) const {
   const auto& d = codec_.description();
   if (reject == wire::Reject::too_short || reject == wire::Reject::too_long)
     return fmt::format("{} bytes, the description has length = {}", datagram.size(), d.length);
@@ -43,8 +42,7 @@ std::string DatagramReport::reason(std::span<const std::byte> datagram,
         std::find(f.values.begin(), f.values.end(), value) == f.values.end())
       return fmt::format("{} is {} ({:#x}), the description has value = {} ({:#x})", what, value,
                          value, f.values.front(), f.values.front());
-    if (f.meaning != FieldMeaning::constant && f.meaning != FieldMeaning::ignored &&
-        value < f.base)
+    if (f.meaning != FieldMeaning::constant && f.meaning != FieldMeaning::ignored && value < f.base)
       return fmt::format("{} is {}, below base = {}", what, value, f.base);
   }
   std::string text = "the observation does not take this stream:";
@@ -122,16 +120,14 @@ std::string DatagramReport::take(std::span<const std::byte> datagram) {
                       static_cast<double>(d.counts_per_tick);
   text += fmt::format(" = tick {:.0f}", tick);
   if (d.has_channels())
-    text += fmt::format(", channels {} to {}", packet.channel,
-                        packet.channel + packet.n_channels - 1);
+    text +=
+        fmt::format(", channels {} to {}", packet.channel, packet.channel + packet.n_channels - 1);
   text += fmt::format(", inputs {} to {}", packet.input, packet.input + packet.n_inputs - 1);
   for (const auto& f : d.header) {
     if (f.meaning == FieldMeaning::sequence || f.meaning == FieldMeaning::constant) continue;
-    text += fmt::format(", {} {}", meaning_name(f.meaning),
-                        wire::field_value(f, datagram.data()));
+    text += fmt::format(", {} {}", meaning_name(f.meaning), wire::field_value(f, datagram.data()));
   }
-  return text + "\n    " +
-         samples(datagram.subspan(packet.payload_offset, packet.payload_bytes));
+  return text + "\n    " + samples(datagram.subspan(packet.payload_offset, packet.payload_bytes));
 }
 
 std::uint64_t DatagramReport::rejected() const {
@@ -160,11 +156,12 @@ std::vector<std::string> DatagramReport::summary() const {
   }
   const auto want = static_cast<std::uint64_t>(d.counts_per_packet());
   if (times > 0 && usual != want) {
-    lines.push_back(fmt::format(
-        "the counter of a stream steps by {} from packet to packet, {} of {} times; the description "
-        "says {} ({} ticks, ticks_per_count = {}, counts_per_tick = {})",
-        usual, times, accepted_ - last_counter_.size(), want, d.extent(Axis::time),
-        d.ticks_per_count, d.counts_per_tick));
+    lines.push_back(
+        fmt::format("the counter of a stream steps by {} from packet to packet, {} of {} times; "
+                    "the description "
+                    "says {} ({} ticks, ticks_per_count = {}, counts_per_tick = {})",
+                    usual, times, accepted_ - last_counter_.size(), want, d.extent(Axis::time),
+                    d.ticks_per_count, d.counts_per_tick));
   } else if (times > 0) {
     lines.push_back(fmt::format("the counter steps by {} as described, {} of {} times", want, times,
                                 accepted_ - last_counter_.size()));

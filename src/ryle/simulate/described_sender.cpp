@@ -67,8 +67,7 @@ void DescribedSender::add_links(const Shape& shape, const DescribedSenderConfig&
   schedule.speed = config.speed;
   // Whole times: a last one without its last channels would look like loss.
   if (config.duration_s > 0)
-    schedule.duration_s =
-        std::max(1.0, std::round(config.duration_s * slots_per_s)) / slots_per_s;
+    schedule.duration_s = std::max(1.0, std::round(config.duration_s * slots_per_s)) / slots_per_s;
   schedule.udp_ceiling_packets_per_s = config.udp_ceiling_packets_per_s;
   schedule.any_udp = true;
   schedule.in_step = true;
@@ -132,8 +131,7 @@ DescribedSender::DescribedSender(const VoltageRecord& record, const DescribedSen
   shape.start_tai_ns = record.start_tai_ns;
   add_links(shape, config,
             [&](std::int64_t, std::int64_t tick, std::int64_t, std::int64_t input, int part) {
-              const auto word =
-                  record.samples[(tick * record.n_inputs + input) * n_parts + part];
+              const auto word = record.samples[(tick * record.n_inputs + input) * n_parts + part];
               return static_cast<int>(static_cast<std::int16_t>(word));
             });
 }
@@ -153,16 +151,15 @@ DescribedSender::DescribedSender(std::span<const SpectraEpoch> epochs,
     const auto at = std::find(records.begin(), records.end(), epoch.record);
     shape.epochs.push_back({epoch.first_spectrum, at - records.begin()});
   }
-  add_links(shape, config,
-            [&](std::int64_t lap, std::int64_t tick, std::int64_t number, std::int64_t input,
-                int part) {
-              const SpectraRecord& record = *records[static_cast<std::size_t>(lap)];
-              const std::int64_t channel =
-                  config.descending ? record.n_channels - 1 - number : number;
-              const int byte = record.spectrum(tick)[channel * record.n_inputs + input];
-              const int code = part == 0 ? byte >> 4 : byte & 15;
-              return (code ^ 8) - 8;
-            });
+  add_links(
+      shape, config,
+      [&](std::int64_t lap, std::int64_t tick, std::int64_t number, std::int64_t input, int part) {
+        const SpectraRecord& record = *records[static_cast<std::size_t>(lap)];
+        const std::int64_t channel = config.descending ? record.n_channels - 1 - number : number;
+        const int byte = record.spectrum(tick)[channel * record.n_inputs + input];
+        const int code = part == 0 ? byte >> 4 : byte & 15;
+        return (code ^ 8) - 8;
+      });
 }
 
 }  // namespace ryle::simulate

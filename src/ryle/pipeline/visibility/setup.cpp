@@ -264,6 +264,8 @@ std::int64_t chunk_ticks(const ObservationConfig& config) {
 }
 
 std::int64_t ring_bytes(const ObservationConfig& config, std::int64_t n_inputs) {
+  if (is_described(config.source))
+    return described_source_chunk_bytes(live_described_config(config, n_inputs, 0));
   return checked_product(
       {config.source.n_chunks + config.source.window_chunks, chunk_ticks(config), n_inputs, 2},
       "ring");
