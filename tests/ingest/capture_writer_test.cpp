@@ -132,15 +132,17 @@ TEST(DatagramReport, SaysWhatFitsAndWhy) {
                                     "28"),
             std::string::npos);
   const auto lines = report.summary();
-  EXPECT_EQ(lines.at(0),
-            "14 datagrams: 10 accepted, 1 rejected (field), 1 rejected (foreign_stream), 1 rejected "
-            "(magic), 1 rejected (too_short)");
+  EXPECT_EQ(
+      lines.at(0),
+      "14 datagrams: 10 accepted, 1 rejected (field), 1 rejected (foreign_stream), 1 rejected "
+      "(magic), 1 rejected (too_short)");
   EXPECT_EQ(lines.at(1),
             "lengths that came: 20 bytes (1 times) 28 bytes (13 times); the description has length "
             "= 28");
-  EXPECT_EQ(lines.at(3),
-            "the counter of a stream steps by 8 from packet to packet, 9 of 9 times; the description "
-            "says 4 (4 ticks, ticks_per_count = 1, counts_per_tick = 1)");
+  EXPECT_EQ(
+      lines.at(3),
+      "the counter of a stream steps by 8 from packet to packet, 9 of 9 times; the description "
+      "says 4 (4 ticks, ticks_per_count = 1, counts_per_tick = 1)");
 }
 
 }  // namespace

@@ -157,16 +157,16 @@ TEST(DescribedConfig, IsReadAndPrintedAgain) {
 
 TEST(DescribedConfig, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(message(changed("offset = 8", "ofset = 8")),
-            "obs.toml:6:38: unknown key \"ofset\" in source.packet.header; did you mean "
+            "obs.toml:6:37: unknown key \"ofset\" in source.packet.header; did you mean "
             "\"offset\"?");
   EXPECT_EQ(message(changed("\"sequence\"", "\"sequense\"")),
             "obs.toml:5:12: source.packet.header.field: unknown word \"sequense\"; did you mean "
             "\"sequence\"?");
   EXPECT_EQ(message(changed("u16le", "u16")),
-            "obs.toml:6:29: source.packet.header.type: \"u16\" is no word; u8, or u16be, u16le, "
+            "obs.toml:6:28: source.packet.header.type: \"u16\" is no word; u8, or u16be, u16le, "
             "... u64be, u64le (order of bytes)");
   EXPECT_EQ(message(changed("\"i8\"", "\"i16\"")),
-            "obs.toml:8:95: source.packet.payload.sample: \"i16\" has more than 8 bits: "
+            "obs.toml:8:94: source.packet.payload.sample: \"i16\" has more than 8 bits: "
             "\"i16be\" or \"i16le\" tells the order of bytes");
   EXPECT_NE(message(changed("length = 28", "length = 27"))
                 .find("obs.toml:2:1: source.packet: payload.extents: 12 samples of 8 bits take 12 "

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
+#include <functional>
 #include <memory>
 
 #include "ryle/ingest/mwa32t_source.hpp"
@@ -7,6 +8,7 @@
 #include "ryle/pipeline/run/run.hpp"
 #include "ryle/pipeline/run/sample_path.hpp"
 #include "ryle/pipeline/visibility/horizon.hpp"
+#include "ryle/pipeline/visibility/live_described.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
 #include "ryle/pipeline/visibility/run_common.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
@@ -41,6 +43,23 @@ Mwa32tSourceConfig source_config(const ObservationConfig& config, const SampleMe
   return source;
 }
 
+/// A receiver of time samples as the observation describes it; nothing is opened yet.
+struct SampleReceiver {
+  std::int64_t chunk_bytes = 0;
+  std::function<std::unique_ptr<ChunkSource>()> open;
+};
+
+SampleReceiver sample_receiver(const ObservationConfig& config, const SampleMetadata& metadata) {
+  if (is_described(config.source)) {
+    const auto receiver =
+        live_described_config(config, metadata.n_inputs, metadata.clock.epoch_tai_ns);
+    return {described_source_chunk_bytes(receiver),
+            [receiver] { return std::make_unique<DescribedSampleSource>(receiver); }};
+  }
+  const auto receiver = source_config(config, metadata);
+  return {mwa32t_source_chunk_bytes(receiver), [receiver] { return make_mwa32t_source(receiver); }};
+}
+
 bool from_own_clock(const ObservationConfig& config) {
   return config.source.kind == "network" && config.source.start_utc == "now";
 }
@@ -51,20 +70,22 @@ class LiveRun final : public LivePath {
       : config_(config), options_(options), metadata_(live_sample_metadata(config)) {
     metadata_.clock.epoch_tai_ns = simulation_start_tai_ns(config);
     // Counters say how much time has passed; "now" is the clock of this machine.
-    metadata_.time_source = from_own_clock(config) ? TimeSource::arrival : TimeSource::configured;
+    if (metadata_.time_source != TimeSource::packet || !is_described(config.source))
+      metadata_.time_source = from_own_clock(config) ? TimeSource::arrival : TimeSource::configured;
     const ArrayLayout array = load_array(config, metadata_.n_inputs);
     low_center_ = require_live_phase_center(config, array, metadata_.clock.epoch_tai_ns);
-    const Mwa32tSourceConfig receiver = source_config(config, metadata_);
-    ring_bytes_ = mwa32t_source_chunk_bytes(receiver);
+    const SampleReceiver receiver = sample_receiver(config, metadata_);
+    ring_bytes_ = receiver.chunk_bytes;
     require_memory(config, ring_bytes_);
     path_ = std::make_unique<SamplePath>(config, metadata_, array, is_real_time(config),
                                          options.command_line);
     require_memory(config, ring_bytes_ + path_->memory_bytes());
-    source_ = make_mwa32t_source(receiver);
+    source_ = receiver.open();
     if (config.source.kind == "simulator") {
-      simulation_ = std::make_unique<Simulation>(config, metadata_.clock.epoch_tai_ns);
-      path_->set_marks(simulation_->marks());
-      path_->set_flux_scale(simulation_->jy_per_count2());
+      const std::int64_t start = metadata_.clock.epoch_tai_ns;
+      is_described(config.source)
+          ? simulate(std::make_unique<DescribedSimulation>(config, array, start))
+          : simulate(std::make_unique<Simulation>(config, start));
     }
   }
 
@@ -106,6 +127,13 @@ class LiveRun final : public LivePath {
   }
 
  private:
+  template <class Sky>
+  void simulate(std::unique_ptr<Sky> sky) {
+    path_->set_marks(sky->marks());
+    path_->set_flux_scale(sky->jy_per_count2());
+    simulation_ = std::move(sky);
+  }
+
   std::map<std::string, std::string> notes(const RunSummary& summary) const {
     const double slots =
         static_cast<double>(metadata_.n_inputs) * path_->data_s() * metadata_.clock.rate_hz.value();
@@ -120,7 +148,7 @@ class LiveRun final : public LivePath {
   std::int64_t ring_bytes_ = 0;
   std::unique_ptr<SamplePath> path_;
   std::unique_ptr<ChunkSource> source_;
-  std::unique_ptr<Simulation> simulation_;
+  std::unique_ptr<PacketSimulation> simulation_;
 };
 
 }  // namespace

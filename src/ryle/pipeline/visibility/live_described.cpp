@@ -9,6 +9,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/described_blocks.hpp"
 #include "ryle/ingest/described_placement.hpp"
+#include "ryle/pipeline/visibility/changing_sky.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
 #include "ryle/simulate/described_sender.hpp"
 
@@ -142,28 +143,24 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
   const DescribedSourceConfig receiver =
       live_described_config(config, array.n_inputs(), start_tai_ns);
   const simulate::Scene scene = make_scene(config, array.n_inputs());
-  if (std::any_of(scene.sources.begin(), scene.sources.end(), simulate::is_transient))
-    throw ConfigError(
-        "simulator.source.duration_s: flashes are simulated in packets of chips, tbf, tbx and "
-        "best2 only");
   const auto sender = described_sender(config, receiver);
+  const auto mark = [&](const std::vector<Vector3>& sources_enu) {
+    for (std::size_t k = 0; k < sources_enu.size(); ++k)
+      marks_.push_back({sources_enu[k], s.sources[k].name});
+  };
   if (receiver.packet.has_channels()) {
-    simulate::SpectraConfig spectra;
-    spectra.n_spectra = s.period_samples;
-    spectra.spectrum_rate_hz = receiver.clock.rate_hz;
-    spectra.channels = receiver.channels;
-    spectra.start_tai_ns = receiver.clock.epoch_tai_ns;
-    spectra.level_lsb = s.rms_lsb;
-    spectra.n_workers = static_cast<int>(config.runtime.threads);
-    spectra.earth_orientation.dut1_s = config.telescope.dut1_s;
-    const auto record = simulate::simulate_spectra(array, scene, spectra);
+    const ChangingSky sky(array, scene,
+                          simulated_spectra(config, receiver.clock, receiver.channels));
+    const simulate::SpectraRecord& record = *sky.epochs().front().record;
     jy_per_count2_ = record.jy_per_count2;
-    for (std::size_t k = 0; k < record.sources_enu.size(); ++k)
-      marks_.push_back({record.sources_enu[k], s.sources[k].name});
-    const simulate::SpectraEpoch always{0, &record};
-    sender_ = std::make_unique<simulate::DescribedSender>(std::span(&always, 1), sender);
+    mark(record.sources_enu);
+    sender_ = std::make_unique<simulate::DescribedSender>(sky.epochs(), sender);
     return;
   }
+  if (std::any_of(scene.sources.begin(), scene.sources.end(), simulate::is_transient))
+    throw ConfigError(
+        "simulator.source.duration_s: flashes are simulated in spectra of an F-engine, not in time "
+        "samples");
   if (config.source.inverted_band)
     throw ConfigError(
         "source.inverted_band: the simulator makes described time samples of upright bands only");
@@ -181,8 +178,7 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
   voltages.real = !sample.complex;
   const auto record = simulate::simulate_voltages(array, scene, voltages);
   jy_per_count2_ = record.jy_per_count2;
-  for (std::size_t k = 0; k < record.sources_enu.size(); ++k)
-    marks_.push_back({record.sources_enu[k], s.sources[k].name});
+  mark(record.sources_enu);
   sender_ = std::make_unique<simulate::DescribedSender>(record, sender);
 }
 

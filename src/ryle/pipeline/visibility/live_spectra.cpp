@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "ryle/core/error.hpp"
+#include "ryle/pipeline/visibility/changing_sky.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
 #include "ryle/wire/chips.hpp"
 #include "ryle/wire/lwa.hpp"
@@ -107,60 +107,11 @@ void require_products(const ObservationConfig& config) {
       "seconds, or one of output.ms, output.uvfits and output.uvh5");
 }
 
-namespace {
-
-simulate::SpectraConfig simulated_spectra(const ObservationConfig& config,
-                                          const FengineSourceConfig& receiver) {
-  simulate::SpectraConfig spectra;
-  spectra.n_spectra = config.simulator.period_samples;
-  spectra.spectrum_rate_hz = receiver.clock.rate_hz;
-  spectra.channels = fengine_channels(receiver);
-  spectra.start_tai_ns = receiver.clock.epoch_tai_ns;
-  spectra.level_lsb = config.simulator.rms_lsb;
-  spectra.n_workers = static_cast<int>(config.runtime.threads);
-  spectra.earth_orientation.dut1_s = config.telescope.dut1_s;
-  return spectra;
-}
-
-/// A sky that changes at these seconds: one record for every set of sources that shine together.
-class ChangingSky {
- public:
-  ChangingSky(const ArrayLayout& array, const simulate::Scene& scene,
-              simulate::SpectraConfig config) {
-    std::vector<double> changes{0};
-    for (const auto& source : scene.sources) {
-      if (!simulate::is_transient(source)) continue;
-      changes.push_back(source.start_s);
-      changes.push_back(source.start_s + source.duration_s);
-    }
-    std::sort(changes.begin(), changes.end());
-    const double rate_hz = config.spectrum_rate_hz.value();
-    for (const double at_s : changes) {
-      std::vector<bool> on;
-      for (const auto& source : scene.sources) on.push_back(simulate::shines(source, at_s));
-      auto& record = records_[on];
-      config.at_s = at_s;
-      if (!record) {
-        record = std::make_unique<simulate::SpectraRecord>(
-            simulate::simulate_spectra(array, scene, config));
-      }
-      epochs_.push_back({std::llround(at_s * rate_hz), record.get()});
-    }
-  }
-  const std::vector<simulate::SpectraEpoch>& epochs() const { return epochs_; }
-
- private:
-  std::map<std::vector<bool>, std::unique_ptr<simulate::SpectraRecord>> records_;
-  std::vector<simulate::SpectraEpoch> epochs_;
-};
-
-}  // namespace
-
 SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
                                      const FengineSourceConfig& receiver) {
   const auto& s = config.simulator;
   const ChangingSky sky(array, make_scene(config, array.n_inputs()),
-                        simulated_spectra(config, receiver));
+                        simulated_spectra(config, receiver.clock, fengine_channels(receiver)));
   jy_per_count2_ = sky.epochs().front().record->jy_per_count2;
   simulate::FengineSenderConfig sender;
   sender.format = config.source.format;
@@ -180,7 +131,7 @@ SimulatedFile write_simulated_spectra(const ObservationConfig& config, const std
   const ArrayLayout array = load_array(config, 0);
   const FengineSourceConfig receiver = live_spectra_config(config, array);
   const ChangingSky sky(array, make_scene(config, array.n_inputs()),
-                        simulated_spectra(config, receiver));
+                        simulated_spectra(config, receiver.clock, fengine_channels(receiver)));
   simulate::FengineSenderConfig sender;
   sender.format = config.source.format;
   sender.first_channel = receiver.first_channel;

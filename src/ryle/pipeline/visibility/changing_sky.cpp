@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/visibility/changing_sky.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ryle::pipeline {
+
+simulate::SpectraConfig simulated_spectra(const ObservationConfig& config, const SampleClock& clock,
+                                          const FrequencyAxis& channels) {
+  simulate::SpectraConfig spectra;
+  spectra.n_spectra = config.simulator.period_samples;
+  spectra.spectrum_rate_hz = clock.rate_hz;
+  spectra.channels = channels;
+  spectra.start_tai_ns = clock.epoch_tai_ns;
+  spectra.level_lsb = config.simulator.rms_lsb;
+  spectra.n_workers = static_cast<int>(config.runtime.threads);
+  spectra.earth_orientation.dut1_s = config.telescope.dut1_s;
+  return spectra;
+}
+
+ChangingSky::ChangingSky(const ArrayLayout& array, const simulate::Scene& scene,
+                         simulate::SpectraConfig config) {
+  std::vector<double> changes{0};
+  for (const auto& source : scene.sources) {
+    if (!simulate::is_transient(source)) continue;
+    changes.push_back(source.start_s);
+    changes.push_back(source.start_s + source.duration_s);
+  }
+  std::sort(changes.begin(), changes.end());
+  const double rate_hz = config.spectrum_rate_hz.value();
+  for (const double at_s : changes) {
+    std::vector<bool> on;
+    for (const auto& source : scene.sources) on.push_back(simulate::shines(source, at_s));
+    auto& record = records_[on];
+    config.at_s = at_s;
+    if (!record) {
+      record = std::make_unique<simulate::SpectraRecord>(
+          simulate::simulate_spectra(array, scene, config));
+    }
+    epochs_.push_back({std::llround(at_s * rate_hz), record.get()});
+  }
+}
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A telescope nobody programmed, written as TOML alone: the observation file is read out of docs/bring_up.md, simulated from
+itself, correlated and imaged. And `ryle capture` of its packets."""
+
+import json
+import math
+import re
+import shutil
+import socket
+import subprocess
+import threading
+
+import h5py
+import numpy as np
+from astropy.io import fits
+from harness import LIMIT_S, ROOT, binary, endpoints, run, ryle, summary
+
+PAGE = (ROOT / "docs/bring_up.md").read_text()
+SOURCES = {(0.30, 0.20): 3000, (-0.45, -0.25): 2000}
+
+
+def observation(directory, *changes):
+    """The file of the page, with its array file beside it; `changes` are pairs of texts."""
+    text = re.search(r"```toml\n(.*?)```", PAGE, re.S).group(1)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    shutil.copy(ROOT / "examples/bring_up.csv", directory)
+    path = directory / "bring_up.toml"
+    path.write_text(text)
+    return path
+
+
+def live(directory, path, *settings):
+    arguments = ["run", path, "-o", directory / "out", "--json", "-q", "--allow-small-rcvbuf", "--set",
+                 f"source.listen={endpoints(['udp'])}", "--set", "source.close_after_ms=20000", "--set", "runtime.device=cpu"]
+    for setting in settings:
+        arguments += ["--set", setting]
+    return arguments
+
+
+def test_the_sixth_telescope_is_correlated_and_imaged(tmp_path):
+    path = observation(tmp_path)
+    s = summary(run(*live(tmp_path, path)))
+    assert s["packets_rejected_total"] == 0 and s["packets_used"] == s["packets_received"] > 4 * 4000
+    assert s["lost_samples"] == 0 and s["integrations"] == 3
+    with h5py.File(tmp_path / "out/sixth.uvh5") as f:
+        assert f["Header/Nants_data"][()] == 48 and f["Header/Npols"][()] == 4
+        frequency = f["Header/freq_array"][:].ravel()
+    # Real samples: half of the rate, from the edge of the band.
+    assert len(frequency) == 32 and abs(frequency[1] - frequency[0] - 500e3 / 32) < 1
+    assert 150e6 <= frequency[0] < 150.02e6
+    sky = tmp_path / "sky.fits"
+    ryle("image", tmp_path / "out/sixth.uvh5", "--taper", 0.03, "--channel-average", 32, "-o", sky)
+    image = np.squeeze(fits.getdata(sky)).astype(float)
+    n = image.shape[0]
+    cell = 2.0 / n
+    y, x = np.mgrid[:n, :n]
+    l, m = (n // 2 - x) * cell, (y - n // 2) * cell
+    elsewhere = np.isfinite(image)
+    for (source_l, source_m), flux in SOURCES.items():
+        distance = np.hypot(l - source_l, m - source_m)
+        near = np.where(distance < 0.03, image, -np.inf)
+        peak = np.unravel_index(np.argmax(near), near.shape)
+        assert math.hypot(l[peak] - source_l, m[peak] - source_m) < 1.5 * cell
+        assert abs(near[peak] / flux - 1) < 0.2, (near[peak], flux)
+        elsewhere &= distance > 0.1
+    assert np.max(image[elsewhere]) < 0.5 * 2000
+
+
+def test_other_layouts_of_the_same_samples_give_the_same_visibilities(tmp_path):
+    """Bytes in another order, counted otherwise: what is made of them is the same, value for value."""
+    short = ["simulator.duration_s=0.25", "output.ms=false", "output.uvfits=false", "output.pictures=false"]
+    layouts = {
+        "page": [],
+        "turned": [('order = ["time", "input"]', 'order = ["input", "time"]')],
+        "pairs": [('order = ["time", "input"], extents = {time = 128, input = 24}',
+                   'order = ["input", "time", "input"], extents = {input = [12, 2], time = 128}')],
+        "offset binary": [('sample = "i8"', 'sample = "i8", twos_complement = false')],
+        "wide": [("length = 3088", "length = 6160"), ('sample = "i8"', 'sample = "i8", word = "u16be", re_shift = 3')],
+        "little endian": [('type = "u64be", offset = 0, ticks_per_count = 128', 'type = "u32le", offset = 4'),
+                          ('type = "u8", offset = 8, base = 1', 'type = "u64be", offset = 8, bits = [46, 44]'),
+                          ('{field = "constant", type = "u32be", offset = 12, value = 0x36544831},', "")],
+    }
+    first = None
+    for k, (name, changes) in enumerate(layouts.items()):
+        directory = tmp_path / str(k)
+        directory.mkdir()
+        s = summary(run(*live(directory, observation(directory, *changes), *short)))
+        assert s["packets_rejected_total"] == 0 and s["lost_samples"] == 0, name
+        with h5py.File(directory / "out/sixth.uvh5") as f:
+            data = f["Data/visdata"][:]
+        first = data if first is None else first
+        assert np.array_equal(data, first), name
+
+
+def test_mistakes_are_told_before_anything_is_opened(tmp_path):
+    def refusal(*changes, code=78):
+        return run("run", observation(tmp_path, *changes), "--check", check=code).stderr
+
+    assert "bring_up.toml:19:1: source.packet: payload.extents: 3072 samples" in refusal(("length = 3088", "length = 3087"))
+    assert 'did you mean "sequence"' in refusal(('"sequence"', '"sequance"'))
+    assert "overlaps" in refusal(("offset = 8, base", "offset = 7, base"))
+    half = (ROOT / "examples/bring_up.csv").read_text().splitlines(True)[:43]  # 40 inputs
+    (tmp_path / "half.csv").write_text("".join(half))
+    assert "which packets of 24 (source.packet, payload.extents) do not divide" in refusal(("bring_up.csv", "half.csv"))
+    assert "a header field must tell which" in refusal(
+        ('  {field = "board", type = "u8", offset = 8, base = 1},\n', ""))
+
+
+def test_packets_that_do_not_fit_are_counted(tmp_path):
+    path = observation(tmp_path)
+    where = endpoints(["udp"])
+    host, port = re.search(r"//([\d.]+):(\d+)", where).groups()
+    stop = threading.Event()
+
+    def disturb():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            while not stop.is_set():
+                s.sendto(b"x" * 3088, (host, int(port)))  # no constant
+                s.sendto(b"y" * 99, (host, int(port)))
+                stop.wait(0.05)
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        arguments = live(tmp_path, path, "simulator.duration_s=0.25", "output.ms=false", "output.uvfits=false",
+                         "output.pictures=false")
+        arguments[arguments.index("--set") + 1] = f"source.listen={where}"
+        s = summary(run(*arguments))
+    finally:
+        stop.set()
+        thread.join()
+    assert s["lost_samples"] == 0
+    assert s["packets_rejected"]["magic"] > 0 and s["packets_rejected"]["too_short"] > 0
