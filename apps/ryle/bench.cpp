@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "apps/ryle/command.hpp"
+#include "apps/ryle/log.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
 
@@ -71,7 +72,9 @@ void add_bench(CLI::App& app, Context& context) {
         all_verified = all_verified && r.verified;
         context.json ? print_json(r) : print_text(r);
       };
-      options->notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+      options->notice = [](const std::string& text) {
+        Log::get().line(LogLevel::info, "note", text);
+      };
       if (*engine == "beamform") bench::bench_beamform(*options, emit);
       if (*engine == "chain") bench::bench_chain(*options, {}, emit);
       if (*engine == "correlate") bench::bench_correlate(*options, emit);

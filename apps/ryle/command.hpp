@@ -17,6 +17,7 @@ struct Context {
   bool json = false;
   bool quiet = false;
   bool debug = false;
+  std::string log;              ///< of --log; empty: what the observation file says
   std::function<int()> action;  ///< set by the chosen sub-command; returns the exit code
   std::string command_line() const;
 };
@@ -29,6 +30,8 @@ void add_search(CLI::App& app, Context& context);
 void add_grid(CLI::App& app, Context& context);
 void add_fold(CLI::App& app, Context& context);
 void add_trigger(CLI::App& app, Context& context);
+void add_top(CLI::App& app, Context& context);
+void add_command(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);

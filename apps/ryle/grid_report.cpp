@@ -2,13 +2,13 @@
 #include "apps/ryle/grid_report.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "apps/ryle/log.hpp"
 #include "ryle/core/error.hpp"
 
 namespace ryle::app {
@@ -152,7 +152,7 @@ void print_grid_text(const pipeline::GridSummary& s, const std::vector<std::stri
 }  // namespace
 
 GridProgressBar::GridProgressBar(const Context& context)
-    : shown_(!context.quiet && !context.json && isatty(STDERR_FILENO) == 1) {}
+    : shown_(!context.quiet && !context.json && Log::get().has_status_line()) {}
 
 void GridProgressBar::show(const pipeline::GridProgress& p) {
   if (!shown_) return;
@@ -165,15 +165,10 @@ void GridProgressBar::show(const pipeline::GridProgress& p) {
     const auto s = static_cast<long>(p.remaining_s);
     line += fmt::format("  {}:{:02}:{:02} left", s / 3600, s / 60 % 60, s % 60);
   }
-  std::fprintf(stderr, "\r\033[K%s", line.c_str());
-  std::fflush(stderr);
-  open_line_ = true;
+  Log::get().status(line);
 }
 
-void GridProgressBar::finish() {
-  if (open_line_) std::fputs("\r\033[K", stderr);
-  open_line_ = false;
-}
+void GridProgressBar::finish() { Log::get().end_status(true); }
 
 int report_grid(const Context& context, const pipeline::GridSummary& summary,
                 const std::vector<std::string>& files, const std::string& sums) {
@@ -183,17 +178,21 @@ int report_grid(const Context& context, const pipeline::GridSummary& summary,
     print_grid_text(summary, files);
   std::fflush(stdout);
   if (!summary.stopped) return 0;
-  std::fprintf(stderr, "ryle: stopped by a signal after %lld blocks: no map was written%s\n",
-               static_cast<long long>(summary.blocks_done),
-               sums.empty() ? "" : ("; " + sums + " has their sums, --resume goes on").c_str());
+  Log::get().line(
+      LogLevel::warning, "stopped",
+      fmt::format("stopped by a signal after {} blocks: no map was written{}", summary.blocks_done,
+                  sums.empty() ? "" : "; " + sums + " has their sums, --resume goes on"));
   return static_cast<int>(ExitCode::try_again);
 }
 
 void announce_grid_plan(const Context& context, const pipeline::GridPlan& p) {
   if (context.json || context.quiet) return;
-  fmt::print(stderr, "{}: {} of memory, {} may be used\n", cuts_text(p),
-             bytes_text(static_cast<double>(p.total_bytes)),
-             bytes_text(static_cast<double>(p.limit_bytes)));
+  Log::get().begin();
+  Log::get().line(LogLevel::info, "plan",
+                  fmt::format("{}: {} of memory, {} may be used", cuts_text(p),
+                              bytes_text(static_cast<double>(p.total_bytes)),
+                              bytes_text(static_cast<double>(p.limit_bytes))),
+                  {{"total_bytes", p.total_bytes}, {"limit_bytes", p.limit_bytes}});
 }
 
 void print_grid_plan(const Context& context, const pipeline::GridSummary& s) {

@@ -21,7 +21,6 @@ class GridProgressBar {
 
  private:
   bool shown_;
-  bool open_line_ = false;
 };
 
 /// Text or one JSON object; the exit code.

@@ -10,6 +10,7 @@
 
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/key_options.hpp"
+#include "apps/ryle/log.hpp"
 #include "apps/ryle/recording_arguments.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
@@ -157,12 +158,14 @@ VisibilityFile read_and_tell(const std::string& path, const VisibilityReadOption
   const auto& notes = file.observation.provenance.notes;
   for (const char* name : {"column", "not_finite", "polarization", "unit"}) {
     const auto note = notes.find(name);
-    if (note != notes.end()) fmt::print(stderr, "note: {}: {}\n", path, note->second);
+    if (note != notes.end())
+      Log::get().line(LogLevel::info, "note", fmt::format("note: {}: {}", path, note->second));
   }
   if (const auto single = pipeline::single_polarization(file.observation);
       !single.empty() && single != "I")
-    fmt::print(stderr, "note: {}: it holds {} alone: the image is of {}, not of Stokes I\n", path,
-               single, single);
+    Log::get().line(LogLevel::info, "note",
+                    fmt::format("note: {}: it holds {} alone: the image is of {}, not of Stokes I",
+                                path, single, single));
   return file;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ryle/command.hpp"
+#include "apps/ryle/log.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/io/base/publish.hpp"
 #include "ryle/telescope/best2_xml.hpp"
@@ -29,7 +30,7 @@ int import_best2(const Context& context, const ImportArguments& a) {
                          ": no beam has a direction; add [[beam]] tables to the result");
   publish_bytes(layout.string(), best2_layout_csv(o), a.overwrite);
   publish_bytes(a.output, best2_beams_toml(o, layout.filename().string()), a.overwrite);
-  for (const auto& warning : o.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const auto& warning : o.warnings) Log::get().line(LogLevel::warning, "warning", warning);
   const double last_mhz =
       (o.first_center_hz + static_cast<double>(o.n_channels - 1) * o.channel_step_hz) * 1e-6;
   if (context.json) {

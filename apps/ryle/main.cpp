@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "apps/ryle/command.hpp"
+#include "apps/ryle/log.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/interrupt.hpp"
 #include "ryle/core/text.hpp"
@@ -99,6 +101,15 @@ std::string bytes_text(double bytes) {
 
 }  // namespace ryle::app
 
+namespace {
+
+void report_error(const std::string& text, ryle::ExitCode code) {
+  ryle::app::Log::get().line(ryle::app::LogLevel::error, "error", text,
+                             {{"exit_code", static_cast<int>(code)}});
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace ryle;
   app::Context context;
@@ -115,6 +126,8 @@ int main(int argc, char** argv) {
   app::add_search(cli, context);
   app::add_fold(cli, context);
   app::add_trigger(cli, context);
+  app::add_top(cli, context);
+  app::add_command(cli, context);
   app::add_grid(cli, context);
   app::add_simulate(cli, context);
   app::add_info(cli, context);
@@ -137,14 +150,13 @@ int main(int argc, char** argv) {
     app::install_signal_handlers();
     return context.action ? context.action() : static_cast<int>(ExitCode::usage);
   } catch (const Error& e) {
-    std::fprintf(stderr, "ryle: error: %s\n", e.what());
+    report_error(e.what(), e.exit_code());
     return static_cast<int>(e.exit_code());
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr,
-                 "ryle: error: out of memory; `ryle plan` prints what an observation needs\n");
+    report_error("out of memory; `ryle plan` prints what an observation needs", ExitCode::os_limit);
     return static_cast<int>(ExitCode::os_limit);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "ryle: internal error: %s\n", e.what());
+    report_error(std::string("internal error: ") + e.what(), ExitCode::internal);
     return static_cast<int>(ExitCode::internal);
   }
 }

@@ -2,14 +2,15 @@
 #include "apps/ryle/report.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "apps/ryle/log.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/text.hpp"
 
@@ -44,59 +45,85 @@ CLI::Validator number_above_zero(double high) {
 void add_common(CLI::App& sub, Context& context) {
   sub.add_flag("--json", context.json, "results as JSON on standard output");
   sub.add_flag("-q,--quiet", context.quiet, "no progress");
+  sub.add_option("--log", context.log,
+                 "what is said on standard error: text, or json, an object a line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->each(choose_log);
 }
 
-ProgressPrinter::ProgressPrinter(const Context& context)
-    : silent_(context.quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+std::vector<std::string> with_simulator_keys(std::vector<std::string> overrides,
+                                             const std::vector<std::string>& keys) {
+  for (const auto& key : keys) overrides.push_back("simulator." + key);
+  return overrides;
+}
+
+ProgressPrinter::ProgressPrinter(const Context& context) : silent_(context.quiet) {
+  Log::get().begin();
+}
 
 void ProgressPrinter::show(const pipeline::Progress& p) {
   if (silent_) return;
-  std::string line = fmt::format("{:7.1f} s", p.data_s);
-  if (p.total_s > 0) line += fmt::format(" of {:.1f}", p.total_s);
-  if (p.input_gbps > 0) line += fmt::format("  in {:5.2f} Gb/s", p.input_gbps);
-  line += fmt::format("  lost {:.3f} %", 100 * p.lost_fraction);
-  if (p.margin > 0) line += fmt::format("  real-time margin {:.1f}x", p.margin);
-  if (p.images > 0) line += fmt::format("  images {}", p.images);
-  if (p.beam_samples > 0) line += fmt::format("  samples {}", p.beam_samples);
-  if ((p.images == 0 && p.beam_samples == 0) || p.integrations > 0)
-    line += fmt::format("  integrations {}", p.integrations);
-  line += "  " + p.state;
-  if (!p.rejected.empty()) line += "  " + p.rejected;
-  if (!p.warning.empty()) {
-    finish();
-    std::fprintf(stderr, "warning: %s\n", p.warning.c_str());
+  Log& log = Log::get();
+  if (!p.warning.empty()) log.line(LogLevel::warning, "warning", p.warning);
+  last_ = p;
+  waiting_ = true;
+  if (log.has_status_line()) {
+    log.status(to_text(p, shown_));
+    shown_ = p.ingest;
+    state_ = p.state;
+    return;
   }
-  std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
-  std::fflush(stderr);
-  open_line_ = terminal_;
+  const bool due = !any_ || p.state != state_ || !p.warning.empty() ||
+                   Clock::now() - written_ >= std::chrono::minutes(1);
+  if (due) write();
+}
+
+void ProgressPrinter::write() {
+  const bool changed = any_ && last_.state != state_;
+  const bool well = last_.state == "OK" || last_.state == "STARTING";
+  Log::get().line(well ? LogLevel::info : LogLevel::warning, changed ? "state" : "progress",
+                  to_text(last_, shown_), nlohmann::ordered_json::parse(to_json(last_)));
+  shown_ = last_.ingest;
+  state_ = last_.state;
+  written_ = Clock::now();
+  any_ = true;
+  waiting_ = false;
 }
 
 void ProgressPrinter::finish() {
-  if (open_line_) std::fputc('\n', stderr);
-  open_line_ = false;
+  if (waiting_ && !silent_ && !Log::get().has_status_line()) write();
+  Log::get().end_status();
 }
 
 TaskProgress::TaskProgress(const Context& context, std::string task)
-    : task_(std::move(task)), silent_(context.quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
-
-TaskProgress::~TaskProgress() {
-  if (open_line_) std::fputc('\n', stderr);
+    : task_(std::move(task)), silent_(context.quiet) {
+  Log::get().begin();
 }
+
+TaskProgress::~TaskProgress() { Log::get().end_status(); }
 
 bool TaskProgress::go_on(double done) {
   constexpr double kFirst_s = 2;
   const auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
   const auto now = Clock::now();
   const double elapsed_s = seconds(now - start_);
-  const double since_s = seconds(now - last_);
-  const bool due = last_ == start_ ? elapsed_s >= kFirst_s : since_s >= (terminal_ ? 0.5 : 5);
+  Log& log = Log::get();
+  const bool due = last_ == start_ ? elapsed_s >= kFirst_s
+                                   : seconds(now - last_) >= (log.has_status_line() ? 0.5 : 60);
   if (!silent_ && due) {
     last_ = now;
+    const double left_s = done > 0 ? elapsed_s * (1 - done) / done : 0;
     std::string line = fmt::format("{}: {:.0f} % in {:.0f} s", task_, 100 * done, elapsed_s);
-    if (done > 0) line += fmt::format(", about {:.0f} s to go", elapsed_s * (1 - done) / done);
-    std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
-    std::fflush(stderr);
-    open_line_ = terminal_;
+    if (done > 0) line += fmt::format(", about {:.0f} s to go", left_s);
+    if (log.has_status_line()) {
+      log.status(line);
+    } else {
+      log.line(LogLevel::info, "progress", line,
+               {{"task", task_},
+                {"done_fraction", done},
+                {"elapsed_s", elapsed_s},
+                {"remaining_s", left_s}});
+    }
   }
   return signal_count() == 0;
 }
@@ -128,7 +155,9 @@ void print_text(const pipeline::RunSummary& s) {
   if (s.undelivered_samples > 0)
     fmt::print("{} samples of inputs that never delivered, which are not counted as lost\n",
                s.undelivered_samples);
-  if (s.rejected_connections > 0) fmt::print("refused {} connections\n", s.rejected_connections);
+  if (s.rejected_connections > 0)
+    fmt::print("refused {} connections, the last from {}\n", s.rejected_connections,
+               s.last_rejected_connection);
   if (s.senders_replaced > 0)
     fmt::print("{} times a stream went to another sender that contradicted its first\n",
                s.senders_replaced);
@@ -172,6 +201,7 @@ int report_summary(const Context& context, const pipeline::RunSummary& summary, 
 }
 
 int run_and_report(const Context& context, const pipeline::ObservationConfig& config, bool strict) {
+  if (context.log.empty()) choose_log(config.runtime.log);
   pipeline::RunOptions options;
   options.command_line = context.command_line();
   options.stop = &signal_count();

@@ -17,7 +17,8 @@ namespace {
 
 struct RunArguments {
   std::string observation;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, simulator;
+  bool simulate = false;
   std::string output;
   std::vector<int> devices;
   bool check = false;
@@ -28,7 +29,9 @@ struct RunArguments {
 };
 
 int run(const Context& context, const RunArguments& arguments) {
-  std::vector<std::string> overrides = arguments.overrides;
+  std::vector<std::string> overrides =
+      with_simulator_keys(arguments.overrides, arguments.simulator);
+  if (arguments.simulate) overrides.emplace_back("source.kind=\"simulator\"");
   if (!arguments.output.empty()) overrides.push_back("output.directory=" + arguments.output);
   if (!arguments.devices.empty())
     overrides.push_back(fmt::format("runtime.devices=[{}]", fmt::join(arguments.devices, ",")));
@@ -56,6 +59,9 @@ void add_run(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<RunArguments>();
   sub->add_option("observation", arguments->observation, "observation file (TOML)")->required();
   sub->add_option("--set", arguments->overrides, "change a key: section.key=value (repeatable)");
+  auto* simulate = sub->add_option(
+      "--simulate", arguments->simulator,
+      std::string("put the simulator in the place of the array, with ") + kSimulatorKeysHelp);
   sub->add_option("-o,--output", arguments->output, "directory for the products");
   sub->add_option("--devices", arguments->devices,
                   "CUDA devices that beams and their search, or channels, are split over: 0,1")
@@ -69,7 +75,8 @@ void add_run(CLI::App& app, Context& context) {
   sub->add_flag("--strict", arguments->strict,
                 "exit 1 when samples, inputs, chunks or integrations were lost");
   add_common(*sub, context);
-  sub->callback([&context, arguments] {
+  sub->callback([&context, arguments, simulate] {
+    arguments->simulate = simulate->count() > 0;
     context.action = [&context, arguments] { return run(context, *arguments); };
   });
 }

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "apps/ryle/command.hpp"
+#include "apps/ryle/log.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/io/base/publish.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 struct SimulateArguments {
   std::string observation;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, simulator;
   std::string file;
   bool overwrite = false;
 };
@@ -57,15 +58,20 @@ int send(const Context& context, const pipeline::ObservationConfig& config) {
 }
 
 int run(const Context& context, const SimulateArguments& a) {
-  const auto config = pipeline::load_observation(a.observation, a.overrides);
+  const auto config =
+      pipeline::load_observation(a.observation, with_simulator_keys(a.overrides, a.simulator));
+  if (context.log.empty()) choose_log(config.runtime.log);
   if (a.file.empty()) return send(context, config);
   require_creatable(a.file, a.overwrite);
   const auto written = pipeline::write_simulated_file(config, a.file);
   if (context.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"product", a.file},
+                                              {"packets", written.n_packets},
                                               {"samples", written.n_samples},
                                               {"jy_per_count2", written.jy_per_count2}}
                            .dump());
+  } else if (written.n_packets > 0) {
+    fmt::print("{}: {} packets\n", a.file, written.n_packets);
   } else {
     fmt::print("{}: {} instants of {} inputs; {:g} Jy per count^2\n", a.file, written.n_samples,
                written.n_inputs, written.jy_per_count2);
@@ -82,8 +88,11 @@ void add_simulate(CLI::App& app, Context& context) {
   sub->add_option("observation", a->observation, "observation file with a [simulator] section")
       ->required();
   sub->add_option("--set", a->overrides, "change a key: section.key=value (repeatable)");
-  sub->add_option("-o,--output", a->file,
-                  "write this file instead of sending: samples of mwa32t, frames of tbf and tbx");
+  sub->add_option("--simulate", a->simulator, kSimulatorKeysHelp);
+  sub->add_option(
+      "-o,--output", a->file,
+      "write this file instead of sending: NAME.pcap with the packets of any format, or "
+      "samples of mwa32t, frames of tbf and tbx");
   sub->add_flag("--overwrite", a->overwrite, "replace the file");
   add_common(*sub, context);
   sub->callback([&context, a] { context.action = [&context, a] { return run(context, *a); }; });

@@ -25,7 +25,10 @@ class Collector : public GroupSink {
       ++n_rows;
     }
   }
-  void on_reject(Reason reason, std::uint64_t n) override { rejected[reason] += n; }
+  void on_reject(Reason reason, std::uint64_t n, std::span<const std::byte> bytes) override {
+    rejected[reason] += n;
+    EXPECT_FALSE(bytes.empty());
+  }
 
   // All ticks of [begin, end) except those in `absent` are there with the right bytes, and nothing
   // else.

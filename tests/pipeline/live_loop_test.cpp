@@ -109,7 +109,43 @@ TEST(LiveLoop, EnginesSlowerThanTheDataAreNotOk) {
   ScriptedRun waits(5);  // its senders wait
   waits.path.busy_per_data = 10;
   waits.config.source.lossless = true;
-  EXPECT_EQ(waits.run().state, "OK");
+  EXPECT_EQ(waits.run().state, "SLOW");
+}
+
+// Rules of run_state(), one after the other.
+TEST(LiveLoop, StatesAreTrue) {
+  const auto state = [](const Condition& c) { return run_state(c); };
+  Condition c{"OK", 10, 3, 1, false, 0, false};
+  EXPECT_EQ(state(c), "OK");
+  c.margin = 0.1;
+  EXPECT_EQ(state(c), "DEGRADED(slow)");
+  c.sender_waits = true;
+  EXPECT_EQ(state(c), "SLOW");
+  c.receiver = "DEGRADED(missing_streams)";
+  EXPECT_EQ(state(c), "DEGRADED(missing_streams)");
+  c.sender_waits = false;
+  EXPECT_EQ(state(c), "DEGRADED(missing_streams,slow)");
+  c.receiver = "PRELOCK";
+  EXPECT_EQ(state(c), "PRELOCK");
+  // A simulator at ten times real time asks for ten times the speed.
+  EXPECT_EQ(state({"OK", 10, 3, 10, false, 0, false}), "DEGRADED(slow)");
+  // In the first second the engines are made; what keeps up already is well.
+  EXPECT_EQ(state({"OK", 0, 0, 1, false, 0, false}), "STARTING");
+  EXPECT_EQ(state({"OK", 0.5, 0.1, 1, false, 0, false}), "STARTING");
+  EXPECT_EQ(state({"OK", 0.5, 2, 1, false, 0, false}), "OK");
+  EXPECT_EQ(state({"OK", 0.5, 0.1, 1, false, 0, true}), "SLOW");
+  EXPECT_EQ(state({"OK", 10, 3, 1, false, 2e-3, false}), "DEGRADED(loss)");
+  EXPECT_EQ(state({"OK", 10, 3, 1, false, 0.5e-3, false}), "OK");
+}
+
+TEST(LiveLoop, WhatIsSlowNowIsSlow) {
+  RecentRates rates;
+  EXPECT_EQ(rates.margin(), 0);
+  for (int k = 1; k <= 1000; ++k) rates.add(k, 0.1 * k, 100 * k, 0);  // ten times real time
+  EXPECT_NEAR(rates.margin(), 10, 1e-9);
+  for (int k = 1; k <= 12; ++k) rates.add(1000 + k, 100 + 2.0 * k, 100'000 + 50 * k, 50 * k);
+  EXPECT_NEAR(rates.margin(), 0.5, 1e-9);
+  EXPECT_NEAR(rates.lost_fraction(), 0.5, 1e-9);
 }
 
 TEST(LiveLoop, WhatWasRefusedIsInEveryLineThatIsNotAllWell) {
@@ -120,8 +156,16 @@ TEST(LiveLoop, WhatWasRefusedIsInEveryLineThatIsNotAllWell) {
   const RunSummary summary = run.run();
   ASSERT_GE(run.lines.size(), 2u);
   for (const auto& line : run.lines) {
-    EXPECT_EQ(line.rejected,
-              "2000 rejected: 2000 too_short (the last from 10.1.2.3:4015, 60 bytes: 4d 57 33 32)");
+    const std::string text = to_text(line, run.lines.front().ingest);  // nothing is new
+    EXPECT_NE(text.find("2000 rejected: 2000 too_short (the last from 10.1.2.3:4015, 60 bytes: 4d "
+                        "57 33 32)"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(to_json(line).find(
+                  "\"rejected\":{\"too_short\":{\"packets\":2000,\"sender\":\"10.1.2.3:4015\","
+                  "\"bytes\":60,\"header\":\"4d 57 33 32\"}}"),
+              std::string::npos)
+        << to_json(line);
   }
   EXPECT_NE(to_json(summary).find("\"last_rejected\":{\"too_short\":{\"sender\":\"10.1.2.3:4015\","
                                   "\"bytes\":60,\"header\":\"4d 57 33 32\"}}"),
@@ -144,6 +188,41 @@ TEST(LiveLoop, NothingCameSaysWhetherAnythingArrived) {
   EXPECT_EQ(text.find("no data arrived"), std::string::npos) << text;
   EXPECT_NE(text.find("2000 packets arrived on"), std::string::npos) << text;
   EXPECT_NE(text.find("2000 rejected: 2000 magic"), std::string::npos) << text;
+}
+
+// Samples that never came are no part of a level.
+TEST(LiveLoop, LevelsAreThoseOfTheSamplesThatCame) {
+  struct TwoInputs final : ChunkSource {
+    SourceInfo info() const override {
+      SourceInfo info;
+      info.n_inputs = 2;
+      info.layout.format = SampleFormat::ci8;
+      info.layout.input_stride_bits = 16;
+      info.layout.sample_stride_bits = 32;
+      return info;
+    }
+    void start() override {}
+    Chunk* next(std::chrono::milliseconds) override { return nullptr; }
+    void release(Chunk*) override {}
+    bool ended() const override { return true; }
+    void stop() override {}
+    IngestCounters counters() const override { return {}; }
+    std::string state() const override { return "OK"; }
+    std::int64_t memory_bytes() const override { return 0; }
+  } source;
+  Chunk chunk;
+  chunk.payload = Buffer<std::byte>(4000);
+  chunk.n_ticks = 1000;
+  auto* samples = reinterpret_cast<ci8*>(chunk.payload.data());
+  for (int t = 0; t < 1000; ++t) {
+    samples[2 * t] = {3, 4};
+    samples[2 * t + 1] = t < 500 ? ci8{6, -8} : ci8{0, 0};
+  }
+  chunk.absent.push_back({1, 500, 1000});
+  const auto levels = LiveLevels().of(source, chunk);
+  ASSERT_EQ(levels.size(), 2u);
+  EXPECT_NEAR(levels[0], 5 / std::sqrt(2), 1e-9);
+  EXPECT_NEAR(levels[1], 10 / std::sqrt(2), 1e-9);
 }
 
 TEST(LiveLoop, AWarningIsSaidOnce) {
@@ -171,10 +250,10 @@ TEST(LiveLoop, NothingIsUpAfterTheEnd) {
     EXPECT_EQ(up(), "ryle_up 0");
   }
   {
-    LiveMetrics metrics(file.string());  // a run that ends by an exception
+    LiveMetrics metrics(file.string(), {});  // a run that ends by an exception
     Progress progress;
     progress.state = "OK";
-    metrics.update({}, progress);
+    metrics.update(progress, 0);
     EXPECT_EQ(up(), "ryle_up 1");
   }
   EXPECT_EQ(up(), "ryle_up 0");

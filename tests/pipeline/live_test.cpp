@@ -102,7 +102,7 @@ TEST_F(SlowDisk, DropsWholeNewestDumpsAndNeverHoldsUpTheEngines) {
 
 TEST_F(SlowDisk, MetricsFileIsRewrittenWhole) {
   const fs::path file = directory_ / "ryle.prom";
-  LiveMetrics metrics(file.string());
+  LiveMetrics metrics(file.string(), {});
   IngestCounters counters;
   counters.received = 10;
   counters.used = 7;
@@ -110,13 +110,22 @@ TEST_F(SlowDisk, MetricsFileIsRewrittenWhole) {
   Progress progress;
   progress.margin = 2.5;
   progress.state = "OK";
-  metrics.update(counters, progress);
+  progress.ingest = counters;
+  progress.input_rms_lsb = {4.5, 0};
+  metrics.update(progress, 3);
   std::ifstream in(file);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   EXPECT_NE(text.find("ryle_ingest_datagrams_total 10"), std::string::npos) << text;
   EXPECT_NE(text.find("ryle_ingest_rejected_total{reason=\"late\"} 3"), std::string::npos) << text;
   EXPECT_NE(text.find("ryle_ingest_balance 0"), std::string::npos) << text;
   EXPECT_NE(text.find("ryle_realtime_margin_ratio 2.5"), std::string::npos) << text;
+  EXPECT_NE(text.find("ryle_input_level_lsb{input=\"0\"} 4.5"), std::string::npos) << text;
+  EXPECT_NE(text.find("ryle_ring_waiting_chunks 3"), std::string::npos) << text;
+  EXPECT_NE(text.find("ryle_state{state=\"OK\"} 1"), std::string::npos) << text;
+  progress.state = "DEGRADED(slow)";
+  metrics.update(progress, 0);
+  EXPECT_EQ(metrics.text().find("state=\"OK\""), std::string::npos);
+  EXPECT_NE(metrics.text().find("ryle_up 0"), std::string::npos);
   EXPECT_FALSE(fs::exists(directory_ / "ryle.prom.part"));
 }
 

@@ -105,7 +105,7 @@ def test_progress_is_for_terminals(tmp_path):
     scans = write_scans(tmp_path / "scans.npz", n_samples=4_000)
     arguments = ["grid", scans, *MAP, "-o", tmp_path / "o.fits", "--overwrite"]
     lines = run(*arguments).stderr.splitlines()
-    assert len(lines) == 1 and lines[0].startswith("1 block of samples, 3 channels at a time in 1 part: ")
+    assert len(lines) == 1 and "Z ryle: info: 1 block of samples, 3 channels at a time in 1 part: " in lines[0]
     assert run(*arguments, "-q").stderr == ""
     leader, follower = os.openpty()
     done = subprocess.run([BINARY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=follower, timeout=LIMIT_S)

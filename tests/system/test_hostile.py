@@ -2,6 +2,7 @@
 """Arguments and files that were made to hurt: a sentence and the documented code, nothing left behind, no signal."""
 
 import os
+import re
 import resource
 import struct
 import subprocess
@@ -30,7 +31,7 @@ def refused(code, *words, **options):
     done = run(*words, check=None, **options)
     assert done.returncode in (code if isinstance(code, tuple) else (code,)), (done.returncode, done.stderr)
     if done.returncode != 64:  # what the command line cannot mean is said by its parser, with the way to --help
-        assert done.stderr.startswith("ryle: error: ") and done.stderr.count("\n") == 1, done.stderr
+        assert re.match(r"(\S+Z )?ryle: error: ", done.stderr) and done.stderr.count("\n") == 1, done.stderr
     return done.stderr
 
 

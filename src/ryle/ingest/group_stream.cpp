@@ -137,7 +137,7 @@ bool GroupStream::resync(const StreamReference& others, GroupSink& sink) {
   const bool found = skip + kConfirm * kGroup <= available;
   if (!found) skip = skip / kGroup * kGroup;  // whole groups, so that nothing is counted twice
   const std::size_t n_groups = (skip + kGroup - 1) / kGroup;
-  if (n_groups > 0) sink.on_reject(Reason::magic, n_groups);
+  if (n_groups > 0) sink.on_reject(Reason::magic, n_groups, {buffer_.data() + begin_, skip});
   position_ += static_cast<std::int64_t>(n_groups);
   consume(skip);
   if (!found) return false;
@@ -184,8 +184,13 @@ void GroupStream::finish(GroupSink& sink) {
   slip_ = false;
   if (aligned_) emit_expected(sink);
   const std::size_t left = buffered_groups();
-  if (left > 0) sink.on_reject(aligned_ ? Reason::magic : Reason::prelock, left);
-  if ((end_ - begin_) % kGroup != 0) sink.on_reject(Reason::too_short, 1);
+  const std::span<const std::byte> bytes(buffer_.data() + begin_, end_ - begin_);
+  if (left > 0) {
+    sink.on_reject(aligned_ ? Reason::magic : Reason::prelock, left, bytes.first(left * kGroup));
+  }
+  if (bytes.size() % kGroup != 0) {
+    sink.on_reject(Reason::too_short, 1, bytes.subspan(left * kGroup));
+  }
   begin_ = end_ = 0;
 }
 

@@ -18,7 +18,9 @@ class GroupSink {
  public:
   virtual ~GroupSink() = default;
   virtual void on_run(const Run& run) = 0;
-  virtual void on_reject(Reason reason, std::uint64_t n_groups) = 0;
+  /// `bytes`: what was refused, for whoever looks for the cause.
+  virtual void on_reject(Reason reason, std::uint64_t n_groups,
+                         std::span<const std::byte> bytes) = 0;
 };
 
 /// Median position of the other receivers, when there are any that deliver.

@@ -486,6 +486,7 @@ std::int64_t Mwa32tReceiver::extrapolated() const {
 
 void Mwa32tReceiver::on_run(const Run& run) {
   Run rest = run;
+  const auto counted = assembler_->totals().reasons;
   const std::int64_t before =
       std::clamp<std::int64_t>(assembler_->origin_slot() - run.slot, 0, run.n_slots);
   if (before > 0) {
@@ -496,11 +497,18 @@ void Mwa32tReceiver::on_run(const Run& run) {
     rest.data += before * run.stride_bytes;
   }
   if (rest.n_slots > 0) assembler_->offer_run(rest, now_);
+  if (serving_ == nullptr) return;
+  for (std::size_t r = 1; r < kReasons; ++r) {
+    if (assembler_->totals().reasons[r] == counted[r]) continue;
+    note_rejected(static_cast<Reason>(r), serving_->peer,
+                  {run.data, static_cast<std::size_t>(wire::kMwa32tInputsPerReceiver * 2)});
+  }
 }
 
-void Mwa32tReceiver::on_reject(Reason reason, std::uint64_t n_groups) {
+void Mwa32tReceiver::on_reject(Reason reason, std::uint64_t n_groups,
+                               std::span<const std::byte> bytes) {
   assembler_->reject(reason, n_groups);
-  if (serving_ != nullptr) note_rejected(reason, serving_->peer);
+  if (serving_ != nullptr) note_rejected(reason, serving_->peer, bytes);
 }
 
 std::int64_t Mwa32tReceiver::memory_bytes() const {

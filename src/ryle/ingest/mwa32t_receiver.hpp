@@ -69,7 +69,7 @@ class Mwa32tReceiver : public ReceiverThread, private GroupSink {
   std::int64_t position_of(std::uint32_t stream) const;
 
   void on_run(const Run& run) override;
-  void on_reject(Reason reason, std::uint64_t n_groups) override;
+  void on_reject(Reason reason, std::uint64_t n_groups, std::span<const std::byte> bytes) override;
 
   Mwa32tSourceConfig config_;
   std::vector<std::unique_ptr<TcpLink>> tcp_;

@@ -24,7 +24,7 @@ struct SourceInfo {
 /// The last packet refused for a reason, for whoever looks for the cause.
 struct RejectedPacket {
   std::string sender;      ///< "10.1.2.3:4015"
-  std::int64_t bytes = 0;  ///< length; 0 = not known (TCP)
+  std::int64_t bytes = 0;  ///< length; of a stream, of the piece that was skipped
   std::string header;      ///< its first bytes, at most 16, hexadecimal
 };
 

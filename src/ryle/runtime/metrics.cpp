@@ -103,6 +103,14 @@ Gauge& MetricsRegistry::gauge(std::string_view name, const Labels& labels) {
   return *slot;
 }
 
+void MetricsRegistry::clear(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = families_.find(name);
+  if (found == families_.end()) return;
+  found->second.counters.clear();
+  found->second.gauges.clear();
+}
+
 std::string MetricsRegistry::prometheus_text() const {
   const std::lock_guard lock(mutex_);
   std::string out;

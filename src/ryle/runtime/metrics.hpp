@@ -47,6 +47,8 @@ class MetricsRegistry {
   /// defined.
   Counter& counter(std::string_view name, const Labels& labels = {});
   Gauge& gauge(std::string_view name, const Labels& labels = {});
+  /// Forgets the series of a defined name, whose references end here: of labels that come and go.
+  void clear(std::string_view name);
   /// Prometheus text exposition format 0.0.4, names and labels in sorted order.
   std::string prometheus_text() const;
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ryle/core/error.hpp"
+#include "ryle/simulate/lap_feeder.hpp"
 #include "ryle/simulate/send_loop.hpp"
 #include "ryle/wire/best2.hpp"
 
@@ -93,7 +94,7 @@ class PulseCutter {
   PulseCutter(const SpectraRecord& quiet, const std::vector<Best2Pulse>& pulses,
               const BlockOrder& order)
       : n_channels_(quiet.n_channels), n_packets_(quiet.n_spectra / kBlock * quiet.n_channels) {
-    const double top_mhz = quiet.channels.center_hz(quiet.n_channels - 1) * 1e-6;
+    const double top_hz = quiet.channels.center_hz(quiet.n_channels - 1);
     for (const auto& pulse : pulses) {
       if (pulse.record->n_spectra != quiet.n_spectra || pulse.record->n_inputs != quiet.n_inputs ||
           pulse.record->n_channels != quiet.n_channels) {
@@ -101,9 +102,8 @@ class PulseCutter {
       }
       Train train{pulse, pack_blocks(*pulse.record, order), {}};
       for (const std::int64_t channel : order.of_record) {
-        const double mhz = quiet.channels.center_hz(channel) * 1e-6;
         const double delay_s =
-            kDispersion_s_mhz2 * pulse.dm_pc_cm3 * (1 / (mhz * mhz) - 1 / (top_mhz * top_mhz));
+            dispersion_delay_s(pulse.dm_pc_cm3, quiet.channels.center_hz(channel), top_hz);
         train.start.push_back(pulse.start_spectra + delay_s * quiet.spectrum_rate_hz.value());
       }
       trains_.push_back(std::move(train));
@@ -172,6 +172,28 @@ struct Best2Sender::State {
 Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Pulse>& pulses,
                          const Best2SenderConfig& config)
     : state_(std::make_shared<State>()) {
+  make_link(quiet, pulses, 1, config);
+}
+
+Best2Sender::Best2Sender(std::shared_ptr<const SpectraStream> stream,
+                         const Best2SenderConfig& config)
+    : state_(std::make_shared<State>()) {
+  const auto record = std::make_shared<SpectraRecord>(stream->make_record());
+  make_link(*record, {}, detail::LapFeeder::kLaps, config);
+  auto* links = &loop().links;
+  const std::int64_t n_packets = record->n_spectra / kBlock * record->n_channels;
+  detail::feed_laps(
+      loop(), n_packets, config.start_block * record->n_channels,
+      [stream, record, links, n_packets, state = state_](Tick first, std::int64_t slot) {
+        stream->draw(first / record->n_channels * kBlock, *record);
+        const auto lap = pack_blocks(*record, state->order);
+        std::copy(lap.begin(), lap.end(),
+                  links->front()->image().begin() + slot * n_packets * kPacketBytes);
+      });
+}
+
+void Best2Sender::make_link(const SpectraRecord& quiet, const std::vector<Best2Pulse>& pulses,
+                            std::int64_t n_laps, const Best2SenderConfig& config) {
   check_record(quiet, config);
   auto endpoint = detail::parse_target(config.endpoint);
   if (endpoint.is_tcp())
@@ -189,12 +211,14 @@ Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Puls
   if (config.duration_s > 0)
     schedule.duration_s =
         std::max(1.0, std::round(config.duration_s * blocks_per_s)) / blocks_per_s;
-  schedule.udp_ceiling_packets_per_s = config.udp_ceiling_packets_per_s;
+  schedule.udp_ceiling_packets_per_s =
+      config.sink ? detail::kNoCeiling : config.udp_ceiling_packets_per_s;
   schedule.any_udp = true;
   validate(schedule, config.outages, 1);
   detail::UdpPacketFormat format;
   format.packet_bytes = kPacketBytes;
   format.counter_offset = 0;
+  format.header_bytes = kHeaderBytes;
   if (config.segmentation) format.packets_per_message = kPacketsPerMessage;
   format.word = [state = state_, n = quiet.n_channels](Tick packet) {
     return static_cast<std::uint64_t>(packet / n) << 26 | state->order.word[packet % n];
@@ -205,10 +229,15 @@ Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Puls
       state->cutter->cut(packet, bytes);
     };
   }
+  // A step of the counter is of whole blocks.
+  complete_format(format, config.impairments, config.sink, endpoint, {0, 0, schedule.rate_hz});
+  format.impairments.step_ticks -= format.impairments.step_ticks % quiet.n_channels;
   const std::int64_t n_packets = quiet.n_spectra / kBlock * quiet.n_channels;
-  loop().links.push_back(detail::make_udp_link(std::move(endpoint), pack_blocks(quiet, s.order),
-                                               n_packets, config.start_block * quiet.n_channels,
-                                               outages_of(config.outages, 0, schedule), format));
+  auto laps = pack_blocks(quiet, s.order);
+  laps.resize(static_cast<std::size_t>(n_laps) * laps.size());  // drawn when they are due
+  loop().links.push_back(detail::make_udp_link(
+      std::move(endpoint), std::move(laps), n_laps * n_packets,
+      config.start_block * quiet.n_channels, outages_of(config.outages, 0, schedule), format));
 }
 
 std::int64_t Best2Sender::memory_bytes() const {

@@ -12,9 +12,6 @@
 /// The back end of BEST-2 as a sender of its packets (wire/best2.hpp).
 namespace ryle::simulate {
 
-/// s MHz^2 pc^-1 cm^3 (conventions.md 7).
-inline constexpr double kDispersion_s_mhz2 = 4148.8064;
-
 /// Pulses of one source: in [start, start + width) of each channel's own time the packets carry
 /// `record` instead of the quiet one. @unit spectra since the start of the counter, not rounded
 struct Best2Pulse {
@@ -35,6 +32,8 @@ struct Best2SenderConfig {
   std::vector<Outage> outages;     ///< receiver = 0
   double udp_ceiling_packets_per_s = 400'000;
   bool segmentation = true;  ///< hand the kernel many packets at once where it can cut them
+  SendImpairments impairments;
+  PacketSink sink;
 };
 
 /// Block after block of all channels; pulses are cut into it on the way. "Samples" of the report
@@ -45,10 +44,15 @@ class Best2Sender final : public Sender {
   /// is not 32 inputs, whole blocks of 128 spectra, at most 1024 channels.
   Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Pulse>& pulses,
               const Best2SenderConfig& config);
+  /// Spectra that are drawn while they are sent, without a period: pulses are in them. @pre
+  /// config.start_block is a multiple of the stream's blocks
+  Best2Sender(std::shared_ptr<const SpectraStream> stream, const Best2SenderConfig& config);
   std::int64_t memory_bytes() const override;
 
  private:
   struct State;
+  void make_link(const SpectraRecord& quiet, const std::vector<Best2Pulse>& pulses,
+                 std::int64_t n_laps, const Best2SenderConfig& config);
   std::shared_ptr<State> state_;
 };
 

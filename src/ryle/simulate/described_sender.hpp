@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct DescribedSenderConfig {
   std::vector<Outage> outages;         ///< receiver = board
   double udp_ceiling_packets_per_s = 200'000;
   bool segmentation = true;  ///< hand the kernel many packets at once where it can cut them
+  SendImpairments impairments;
+  PacketSink sink;
 };
 
 /// The boards of a described array, over UDP. "Samples" of the report are packets; it has an entry
@@ -32,11 +35,18 @@ class DescribedSender final : public Sender {
   DescribedSender(const VoltageRecord& record, const DescribedSenderConfig& config);
   /// Spectra, 4+4 bits whatever the description has; a sky that changes as FengineSender's.
   DescribedSender(std::span<const SpectraEpoch> epochs, const DescribedSenderConfig& config);
+  /// Samples and spectra that are drawn while they are sent, without a period.
+  DescribedSender(std::shared_ptr<const VoltageStream> stream, const DescribedSenderConfig& config);
+  DescribedSender(std::shared_ptr<const SpectraStream> stream, const DescribedSenderConfig& config);
 
  private:
   struct Shape;
+  class Packer;
+  std::shared_ptr<const Packer> add_links(const Shape& shape, const DescribedSenderConfig& config);
   template <class Value>
-  void add_links(const Shape& shape, const DescribedSenderConfig& config, const Value& value);
+  void pack_records(const Packer& packer, std::int64_t n_records, const Value& value);
+  template <class Draw>
+  void feed(std::shared_ptr<const Packer> packer, const Draw& draw);
 };
 
 }  // namespace ryle::simulate

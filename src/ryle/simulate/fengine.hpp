@@ -22,6 +22,32 @@ struct SpectraConfig {
   double at_s = 0;  ///< transients that shine at this second of the schedule are in the record
 };
 
+struct SpectraRecord;
+
+/// Spectra without a period: the sky turns, pulses come when they are due, later in lower channels,
+/// and the noise of no two spectra is the same. Any stretch can be drawn by itself.
+/// Directions are those of the middle of each 10 ms: a fringe of 0.1 turns a second is off by
+/// 0.0005 turns at most.
+class SpectraStream {
+ public:
+  /// config.n_spectra is the length of a stretch. Throws ConfigError as simulate_spectra().
+  SpectraStream(ArrayLayout array, Scene scene, const SpectraConfig& config);
+
+  /// An empty stretch. Its sources_enu are the directions at the start, below the horizon or not.
+  SpectraRecord make_record() const;
+  /// Spectra [first, first + n_spectra) since start_tai_ns. Deterministic in first, whatever was
+  /// drawn before. One thread at a time calls it; n_workers draw.
+  void draw(Tick first, SpectraRecord& record) const;
+  const SpectraConfig& config() const { return config_; }
+  double jy_per_count2() const { return 1 / (counts_ * counts_); }
+
+ private:
+  ArrayLayout array_;
+  Scene scene_;
+  SpectraConfig config_;
+  double counts_;
+};
+
 /// Periodic channelized voltages of all inputs, 4+4 bits.
 /// @shape samples [spectrum][channel][input], byte = (re << 4) | (im & 15), -8..7
 struct SpectraRecord {

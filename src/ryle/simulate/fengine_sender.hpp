@@ -25,6 +25,8 @@ struct FengineSenderConfig {
   std::vector<Outage> outages;  ///< receiver = board (CHIPS; otherwise 0)
   double udp_ceiling_packets_per_s = 100'000;
   bool segmentation = true;  ///< hand the kernel many packets at once where it can cut them
+  SendImpairments impairments;
+  PacketSink sink;
 };
 
 struct SpectraEpoch {
@@ -44,6 +46,9 @@ std::vector<const SpectraRecord*> records_of(std::span<const SpectraEpoch> epoch
 /// first_time_tag, start_spectrum.
 void write_fengine_file(std::span<const SpectraEpoch> epochs, const FengineSenderConfig& config,
                         std::int64_t n_spectra, const std::string& path);
+/// The same of a sky without a period.
+void write_fengine_file(const SpectraStream& stream, const FengineSenderConfig& config,
+                        std::int64_t n_spectra, const std::string& path);
 
 /// The boards of an F-engine, over UDP: each sends its inputs. "Samples" of the report are spectra;
 /// it has one entry per (channel block, board).
@@ -53,6 +58,13 @@ class FengineSender final : public Sender {
   /// The first record is sent from the start on, each other one from its first spectrum on, all of
   /// the same shape: a sky that changes. @pre ascending, not empty
   FengineSender(std::span<const SpectraEpoch> epochs, const FengineSenderConfig& config);
+  /// Spectra that are drawn while they are sent, without a period. @pre config.start_spectrum is a
+  /// multiple of the stream's n_spectra
+  FengineSender(std::shared_ptr<const SpectraStream> stream, const FengineSenderConfig& config);
+
+ private:
+  void make_links(std::span<const SpectraEpoch> epochs, std::int64_t n_laps,
+                  const FengineSenderConfig& config);
 };
 
 }  // namespace ryle::simulate

@@ -71,7 +71,7 @@ void Impairer::offer(std::span<const std::byte> datagram) {
   bad_ = chance(kBurst) < (bad_ ? 1 - config_.burst_end : config_.burst_begin);
   if (bad_ || chance(kLoss) < config_.loss) {
     record.action = bad_ ? ImpairAction::lost_in_burst : ImpairAction::lost;
-    ledger_.push_back(record);
+    note(record);
   } else {
     if (chance(kForeignSender) < config_.foreign_sender) {
       LedgerRecord foreign = record;
@@ -146,10 +146,15 @@ void Impairer::change(std::vector<std::byte>& bytes, LedgerRecord& record) const
   }
 }
 
+void Impairer::note(const LedgerRecord& record) {
+  if (!keep_ledger_) ledger_.clear();
+  ledger_.push_back(record);
+}
+
 void Impairer::put_out(std::span<const std::byte> bytes, LedgerRecord record) {
   record.crc32c = crc32c(bytes);
-  ledger_.push_back(record);
-  output_(bytes, ledger_.back());
+  note(record);
+  output_(bytes, record);
 }
 
 void Impairer::release(std::uint64_t up_to) {

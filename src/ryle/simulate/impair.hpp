@@ -76,6 +76,8 @@ class Impairer {
   /// Puts out what is held back.
   void flush();
   const std::vector<LedgerRecord>& ledger() const { return ledger_; }
+  /// Without it only the last line is there: senders run for hours.
+  void keep_ledger(bool keep) { keep_ledger_ = keep; }
 
  private:
   struct Held {
@@ -85,13 +87,14 @@ class Impairer {
   };
   double chance(int what) const;
   void change(std::vector<std::byte>& bytes, LedgerRecord& record) const;
+  void note(const LedgerRecord& record);
   void put_out(std::span<const std::byte> bytes, LedgerRecord record);
   void release(std::uint64_t up_to);
 
   ImpairConfig config_;
   Output output_;
   std::uint64_t order_ = 0;
-  bool bad_ = false;
+  bool bad_ = false, keep_ledger_ = true;
   bool reset_ = false;
   std::uint64_t reset_base_ = 0;
   std::vector<Held> held_;

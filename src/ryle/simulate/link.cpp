@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "ryle/core/error.hpp"
+#include "ryle/simulate/impair.hpp"
 #include "ryle/wire/bytes.hpp"
 #include "ryle/wire/mwa32t.hpp"
 
@@ -236,10 +237,62 @@ class UdpLink final : public Link {
           Spans outages, const UdpPacketFormat& format)
       : Link(std::move(endpoint), std::move(image), period, start_tick, std::move(outages),
              format.packet_samples),
-        format_(format) {}
+        format_(format) {
+    if (!format_.impairments.any_packet()) return;
+    const SendImpairments& from = format_.impairments;
+    ImpairConfig config;
+    config.seed = from.seed;
+    config.loss = from.loss;
+    config.burst_begin = from.bursts;
+    config.burst_end = 1 / std::max(1.0, from.burst_packets);
+    config.duplicate = from.duplicate;
+    config.reorder = from.reorder;
+    config.reorder_depth = static_cast<int>(from.reorder_packets);
+    config.corrupt_header = from.corrupt;
+    config.format.header_bytes = static_cast<std::size_t>(format_.header_bytes);
+    config.format.counter_offset = static_cast<std::size_t>(format_.counter_offset);
+    impairer_ = std::make_unique<Impairer>(
+        config,
+        [this](std::span<const std::byte> packet, const LedgerRecord&) { put_out(packet); });
+    impairer_->keep_ledger(false);
+  }
+  void finish(std::int64_t due) override {
+    if (impairer_) impairer_->flush();  // what is held back
+    Link::finish(due);
+  }
 
  private:
   static constexpr std::size_t kBatch = 64;
+
+  // One packet, to whoever takes them; a full socket is waited for: what an impairment decided is
+  // not decided twice.
+  void put_out(std::span<const std::byte> packet) {
+    count_sent(0, 1, static_cast<std::int64_t>(packet.size()));
+    if (format_.sink) return format_.sink(start_tick_ + position_, packet);
+    while (socket_ && ::send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
+      if (errno == ECONNREFUSED) count_rejected();
+      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS && errno != EINTR &&
+          errno != ECONNREFUSED)
+        return;
+      pollfd ready{socket_.get(), POLLOUT, 0};
+      ::poll(&ready, 1, 1);
+    }
+  }
+
+  // Packets one by one, through the impairments or to the sink.
+  Sent send_single(std::size_t n_messages) {
+    for (std::size_t k = 0; k < n_messages; ++k) {
+      const std::span packet(static_cast<const std::byte*>(parts_[k].iov_base), parts_[k].iov_len);
+      if (impairer_) {
+        impairer_->offer(packet);
+      } else {
+        put_out(packet);
+      }
+      position_ += format_.packet_samples;
+      count_sent(format_.packet_samples, 0, 0);
+    }
+    return Sent::all;
+  }
 
   // The kernel cuts messages from here on, or the link goes back to one packet a message.
   void prepare() override {
@@ -250,14 +303,21 @@ class UdpLink final : public Link {
     }
   }
 
+  // The tick that a board whose clock has stepped believes it is.
+  Tick counted(Tick tick) const {
+    const SendImpairments& i = format_.impairments;
+    return i.step_ticks != 0 && tick - start_tick_ >= i.step_at_tick ? tick + i.step_ticks : tick;
+  }
+
   std::uint64_t word_of(Tick tick) const {
+    tick = counted(tick);
     if (format_.word) return format_.word(tick);
     return format_.counter_bias + format_.counter_scale * static_cast<std::uint64_t>(tick);
   }
 
   void stamp(Tick tick, std::byte* packet) const {
     if (format_.stamp) {
-      format_.stamp(tick, {packet, static_cast<std::size_t>(format_.packet_bytes)});
+      format_.stamp(counted(tick), {packet, static_cast<std::size_t>(format_.packet_bytes)});
     } else {
       wire::store_be(packet + format_.counter_offset, word_of(tick));
     }
@@ -317,6 +377,10 @@ class UdpLink final : public Link {
   Sent send_until(std::int64_t until) override {
     while (position_ + format_.packet_samples <= until) {
       const std::size_t n = fill_messages(until);
+      if (impairer_ || format_.sink) {
+        send_single(n);
+        continue;
+      }
       const int sent = ::sendmmsg(socket_.get(), messages_.data(), static_cast<unsigned>(n),
                                   MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0) {
@@ -339,6 +403,7 @@ class UdpLink final : public Link {
   }
 
   UdpPacketFormat format_;
+  std::unique_ptr<Impairer> impairer_;
   std::vector<std::byte> edited_;
   std::array<iovec, kBatch> parts_{};
   std::array<mmsghdr, kBatch> messages_{};

@@ -37,7 +37,7 @@ class Link {
   /// socket is full.
   bool advance(std::int64_t due, std::int64_t maximum);
   /// Closes; a broken link counts what passed up to `due` as skipped.
-  void finish(std::int64_t due);
+  virtual void finish(std::int64_t due);
 
   /// Its connection broke and has not come back.
   bool down() const { return was_broken_ && !socket_; }
@@ -46,6 +46,8 @@ class Link {
   const Endpoint& endpoint() const { return endpoint_; }
   SenderCounters counters() const;
   std::int64_t memory_bytes() const { return static_cast<std::int64_t>(image_.size()); }
+  /// The packed packets of a period. Who writes there writes what is not being sent.
+  std::span<std::byte> image() { return image_; }
 
  protected:
   enum class Sent { all, full, broken };
@@ -108,7 +110,20 @@ struct UdpPacketFormat {
   /// Packets that are not sent as they lie: `edits` says which, `edit` changes a copy.
   std::function<bool(Tick)> edits;
   std::function<void(Tick, std::byte* packet)> edit;
+  /// What happens to packets on their way; see SendImpairments.
+  SendImpairments impairments;
+  std::int64_t header_bytes = 16;
+  /// Takes the packets instead of the socket, with the tick of their first sample.
+  std::function<void(Tick, std::span<const std::byte>)> sink;
 };
+/// Which link it is, of which receiver or board, at which rate of ticks.
+struct LinkPlace {
+  std::int64_t link = 0, receiver = 0;
+  double rate_hz = 0;
+};
+/// What every link of packets is told: impairments, and who takes the packets.
+void complete_format(UdpPacketFormat& format, const SendImpairments& impairments,
+                     const PacketSink& sink, const Endpoint& to, const LinkPlace& place);
 std::unique_ptr<Link> make_udp_link(Endpoint endpoint, std::vector<std::byte> packets,
                                     std::int64_t period, Tick start_tick, Link::Spans outages,
                                     const UdpPacketFormat& format);

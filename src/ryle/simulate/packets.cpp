@@ -104,6 +104,18 @@ void write_interleaved_file(const VoltageRecord& record, const std::string& path
              record.n_samples, n_samples, start);
 }
 
+void write_interleaved_file(const VoltageStream& stream, const std::string& path,
+                            std::int64_t n_samples) {
+  detail::WholeFile file(path);
+  VoltageRecord record = stream.make_record();
+  for (Tick first = 0; first < n_samples; first += record.n_samples) {
+    stream.draw(first, record);
+    const std::int64_t n = std::min(record.n_samples, n_samples - first);
+    file.write(record.samples.data(), static_cast<std::size_t>(n * record.n_inputs * 2));
+  }
+  file.publish();
+}
+
 void write_group_file(const VoltageRecord& record, std::int64_t receiver, const std::string& path,
                       std::int64_t n_samples, Tick start, const wire::Mwa32tMarker& marker) {
   const auto image = pack_groups(record, receiver, marker);

@@ -34,6 +34,10 @@ std::int64_t n_receivers(const VoltageRecord& record);
 void write_interleaved_file(const VoltageRecord& record, const std::string& path,
                             std::int64_t n_samples = 0, Tick start = 0);
 
+/// The same of samples without a period, from tick 0 on.
+void write_interleaved_file(const VoltageStream& stream, const std::string& path,
+                            std::int64_t n_samples);
+
 /// Writes one receiver's groups, marker counter = tick. Same rules.
 void write_group_file(const VoltageRecord& record, std::int64_t receiver, const std::string& path,
                       std::int64_t n_samples = 0, Tick start = 0,

@@ -18,6 +18,16 @@ Vector3 source_enu(const Source& source, const ArrayLayout& array, std::int64_t 
   return {source.l, source.m, std::sqrt(1 - radius2)};
 }
 
+double element_amplitude(const Scene& scene, const Vector3& direction) {
+  if (direction[2] < 0) return 0;
+  return scene.element_power > 0 ? std::pow(direction[2], 0.5 * scene.element_power) : 1;
+}
+
+double dispersion_delay_s(double dm_pc_cm3, double frequency_hz, double reference_hz) {
+  const double mhz = frequency_hz * 1e-6, reference_mhz = reference_hz * 1e-6;
+  return kDispersion_s_mhz2 * dm_pc_cm3 * (1 / (mhz * mhz) - 1 / (reference_mhz * reference_mhz));
+}
+
 double source_flux_jy(const Source& source, double frequency_hz, double center_hz) {
   if (source.spectral_index == 0) return source.flux_jy;
   const double reference_hz = source.reference_hz > 0 ? source.reference_hz : center_hz;

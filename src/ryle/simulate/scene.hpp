@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,17 +27,21 @@ struct Source {
   double v = 0;
   double spectral_index = 0;  ///< S(nu) = flux (nu / reference)^index
   double reference_hz = 0;    ///< 0 = the record's centre frequency
-  /// A transient: shines from start_s on for duration_s of the schedule; 0 = always. Spectra of an
-  /// F-engine only.
+  /// A transient: shines from start_s on for duration_s of the schedule; 0 = always.
   double start_s = 0;
   double duration_s = 0;
-  /// BEST-2 packets only: shines again every period_s, and later in lower channels by the
-  /// dispersion; start_s is then of the highest channel.
+  /// Shines again every period_s, and later in lower channels by the dispersion; start_s is then of
+  /// the highest channel.
   double period_s = 0;
   double dm_pc_cm3 = 0;
 };
 bool is_transient(const Source& source);
 bool shines(const Source& source, double at_s);
+
+/// s MHz^2 pc^-1 cm^3 (conventions.md 7).
+inline constexpr double kDispersion_s_mhz2 = 4148.8064;
+/// Lateness at a frequency against another. @eq t = k_DM DM (nu^-2 - nu_ref^-2)
+double dispersion_delay_s(double dm_pc_cm3, double frequency_hz, double reference_hz);
 
 /// A steady carrier arriving from a direction of the horizon frame, in both pols alike.
 /// @unit power_jy: its power in the whole band, on the scale of a white source of that many Jy
@@ -56,6 +61,8 @@ struct Scene {
   std::vector<double> input_sefd_jy;      ///< [input], empty = sefd_jy everywhere
   std::vector<cf64> gains;                ///< [input], empty = 1; v_recorded = g v
   std::vector<std::int64_t> dead_inputs;  ///< deliver zeros
+  /// Beam of every antenna: power response (sine of the elevation)^n; 0 = isotropic.
+  double element_power = 0;
   bool apply_cable_delays = true;
   std::uint64_t seed = 1;
 };
@@ -63,6 +70,9 @@ struct Scene {
 /// Unit vector (east, north, up) to a source at an instant. @pre l^2 + m^2 <= 1, else ConfigError
 Vector3 source_enu(const Source& source, const ArrayLayout& array, std::int64_t tai_ns,
                    const EarthOrientation& eo = {});
+/// What the beam of an antenna makes of a field amplitude from a direction; 0 below the horizon.
+/// @eq a = up^(n / 2), n = element_power
+double element_amplitude(const Scene& scene, const Vector3& direction);
 /// Flux at a frequency.
 double source_flux_jy(const Source& source, double frequency_hz, double center_hz);
 

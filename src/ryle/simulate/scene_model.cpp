@@ -58,6 +58,14 @@ std::vector<Vector3> source_directions(const Scene& scene, const ArrayLayout& ar
   return directions;
 }
 
+std::vector<Vector3> moving_directions(const Scene& scene, const ArrayLayout& array,
+                                       std::int64_t tai_ns, const EarthOrientation& eo) {
+  std::vector<Vector3> directions;
+  for (const auto& source : scene.sources)
+    directions.push_back(source_enu(source, array, tai_ns, eo));
+  return directions;
+}
+
 double sefd_jy(const Scene& scene, std::int64_t input) {
   return scene.input_sefd_jy.empty() ? scene.sefd_jy : scene.input_sefd_jy[input];
 }
@@ -116,7 +124,8 @@ cf64 visibility_jy(const Scene& scene, const ArrayLayout& array,
     const Vector3 baseline{ra[0] - rb[0], ra[1] - rb[1], ra[2] - rb[2]};
     const cf64 coherence = a.pol == b.pol ? cf64(a.pol == 0 ? 1 + source.q : 1 - source.q)
                                           : cf64(source.u, a.pol == 0 ? source.v : -source.v);
-    sum += source_flux_jy(source, frequency_hz, center_hz) * coherence *
+    const double element = element_amplitude(scene, directions[s]);
+    sum += source_flux_jy(source, frequency_hz, center_hz) * element * element * coherence *
            turn(frequency_hz * dot(baseline, directions[s]) / kSpeedOfLight_m_per_s);
   }
   if (i == j) sum += sefd_jy(scene, i);

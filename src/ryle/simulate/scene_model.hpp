@@ -18,6 +18,10 @@ void validate(const Scene& scene, const ArrayLayout& array);
 std::vector<Vector3> source_directions(const Scene& scene, const ArrayLayout& array,
                                        std::int64_t tai_ns, const EarthOrientation& eo);
 
+/// The same of a sky that turns: one below the horizon stays in the list and does not shine.
+std::vector<Vector3> moving_directions(const Scene& scene, const ArrayLayout& array,
+                                       std::int64_t tai_ns, const EarthOrientation& eo);
+
 double sefd_jy(const Scene& scene, std::int64_t input);
 cf64 gain(const Scene& scene, std::int64_t input);
 bool is_dead(const Scene& scene, std::int64_t input);

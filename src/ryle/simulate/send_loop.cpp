@@ -74,6 +74,8 @@ Link::Spans outages_of(const std::vector<Outage>& outages, std::int64_t receiver
 SendLoop::~SendLoop() {
   stop();
   if (thread_.joinable()) thread_.join();
+  schedule.drawn = {};  // who draws into the links' packets goes before the links
+  schedule.sent = {};
 }
 
 void SendLoop::start() {
@@ -210,7 +212,7 @@ void SendLoop::wait(std::int64_t now_ns, Round round) {
 
 void SendLoop::send_all() {
   std::int64_t begin_ns = monotonic_ns();
-  std::int64_t alive_ns = begin_ns;
+  std::int64_t alive_ns = begin_ns, last_ns = begin_ns;
   started_ns_ = begin_ns;
   for (std::int64_t count = 0; !stopping_; ++count) {
     const std::int64_t now_ns = monotonic_ns();
@@ -221,9 +223,20 @@ void SendLoop::send_all() {
       alive_ns += held_ns;
       continue;
     }
-    last_due_ = std::max(last_due_, samples_due(now_ns - begin_ns));
+    std::int64_t due = samples_due(now_ns - begin_ns);
+    if (schedule.drawn) {
+      const std::int64_t drawn = std::min(total_, schedule.drawn());
+      if (due > drawn) {
+        due = drawn;
+        begin_ns += now_ns - last_ns;
+        alive_ns = now_ns;
+      }
+    }
+    last_ns = now_ns;
+    last_due_ = std::max(last_due_, due);
     const Round round = turn(last_due_);
     const std::int64_t position = slowest();
+    if (schedule.sent) schedule.sent(position == kForever ? last_due_ : position);
     if (position != kForever) alive_ns = now_ns;
     if (position >= total_ && last_due_ >= total_) return;
     if (now_ns - alive_ns > kGone_ns) return;

@@ -27,7 +27,14 @@ struct SendSchedule {
   /// Asked by the thread of the sender before every round: while it is true nothing is sent, and
   /// the schedule stands still. Empty: never.
   std::function<bool()> hold;
+  /// Samples that are drawn and may be sent; the schedule stands still at their end. Empty: all.
+  std::function<std::int64_t()> drawn;
+  /// Told after every round what every link has sent.
+  std::function<void(std::int64_t samples)> sent;
 };
+
+/// For who takes packets as fast as they come.
+inline constexpr double kNoCeiling = 1e12;
 
 /// Seconds to a whole number of packets.
 std::int64_t seconds_to_samples(double seconds, double rate_hz, std::int64_t packet_samples);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <numbers>
+#include <optional>
 #include <thread>
 
 #include "ryle/core/checked.hpp"
@@ -14,6 +15,7 @@
 #include "ryle/math/fft.hpp"
 #include "ryle/simulate/parallel.hpp"
 #include "ryle/simulate/scene_model.hpp"
+#include "ryle/simulate/spectra_mixer.hpp"
 #include "ryle/wire/mwa32t.hpp"
 
 namespace ryle::simulate {
@@ -37,9 +39,18 @@ class Generator {
  public:
   Generator(const ArrayLayout& array, const Scene& scene, const VoltageConfig& config);
   VoltageRecord run();
+  /// The same of a stream: n_samples instants from `first` on, of which those within `guard` of
+  /// either end lack what comes from beyond. The others go to `out` (a record of the stream, whose
+  /// first sample is out_first), as far as they belong there.
+  void run_block(Tick first, std::int64_t guard, Tick out_first, VoltageRecord& out);
+  /// Samples by which the array and its cables delay at most.
+  std::int64_t longest_delay_samples() const;
+  VoltageRecord empty_record() const;
 
  private:
   void validate() const;
+  std::vector<cf64> white_spectrum(std::uint64_t stream, const Source* source) const;
+  void draw_all(VoltageRecord& record);
   double bin_offset_hz(std::int64_t bin) const {
     return static_cast<double>(2 * bin < n_ ? bin : bin - n_) * bin_width_hz_;
   }
@@ -60,6 +71,7 @@ class Generator {
   const double max_code_;
   const std::int64_t n_words_;  // of a sample in the record
   double counts_per_root_jy_ = 0;
+  std::optional<Tick> first_;  // of a stream; a record is of no instant
   std::unique_ptr<math::Fft> fft_;
   std::vector<Vector3> directions_;
   std::vector<std::vector<std::complex<float>>> fields_;  // [source * 2 + pol][bin], root Jy
@@ -78,8 +90,6 @@ Generator::Generator(const ArrayLayout& array, const Scene& scene, const Voltage
       max_code_(config.bits > 0 ? std::max(1.0, std::ldexp(1.0, config.bits - 1) - 1) : 15),
       n_words_(config.bits > 0 && !config.real ? 2 : 1) {
   validate();
-  directions_ =
-      detail::source_directions(scene, array, config.start_tai_ns, config.earth_orientation);
 }
 
 void Generator::validate() const {
@@ -99,6 +109,31 @@ void Generator::validate() const {
   detail::validate(scene_, array_);
 }
 
+/// Unit white noise, each bin by itself: of a record drawn there, so that it repeats; of a stream
+/// the transform of what its instants have, switched by the envelope of the source.
+std::vector<cf64> Generator::white_spectrum(std::uint64_t stream, const Source* source) const {
+  std::vector<cf64> spectrum(n_);
+  if (!first_) {
+    for (std::int64_t bin = 0; bin < n_; ++bin) spectrum[bin] = complex_gaussian(stream, bin);
+    return spectrum;
+  }
+  const double scale = 1 / std::sqrt(static_cast<double>(n_));
+  float pair[4];
+  for (std::int64_t t = 0; t < n_; t += 2) {  // two instants of one key: first_ and n_ are even
+    detail::two_gaussians(combine(stream, static_cast<std::uint64_t>(*first_ + t)), pair);
+    spectrum[t] = {scale * pair[0], scale * pair[1]};
+    spectrum[t + 1] = {scale * pair[2], scale * pair[3]};
+  }
+  const double rate_hz = config_.sample_rate_hz.value();
+  for (std::int64_t t = 0; source != nullptr && is_transient(*source) && t < n_; ++t) {
+    double since_s = static_cast<double>(*first_ + t) / rate_hz - source->start_s;
+    if (since_s >= 0 && source->period_s > 0) since_s = std::fmod(since_s, source->period_s);
+    if (since_s < 0 || since_s >= source->duration_s) spectrum[t] = 0;
+  }
+  fft_->forward(spectrum.data());
+  return spectrum;
+}
+
 void Generator::draw_source(std::int64_t index) {
   const Source& source = scene_.sources[index];
   const detail::FieldOfSource field = detail::field_of_source(source);
@@ -108,13 +143,14 @@ void Generator::draw_source(std::int64_t index) {
   auto& y = fields_[2 * index + 1];
   x.resize(n_);
   y.resize(n_);
+  const std::vector<cf64> a = white_spectrum(stream_a, &source);
+  const std::vector<cf64> b = white_spectrum(stream_b, &source);
+  const double element = element_amplitude(scene_, directions_[index]);
   for (std::int64_t bin = 0; bin < n_; ++bin) {
     const double sky_hz = config_.center_hz + bin_offset_hz(bin);
-    const double amplitude = std::sqrt(source_flux_jy(source, sky_hz, config_.center_hz));
-    const cf64 a = complex_gaussian(stream_a, bin);
-    const cf64 b = complex_gaussian(stream_b, bin);
-    x[bin] = std::complex<float>(amplitude * field.x_of_a * a);
-    y[bin] = std::complex<float>(amplitude * (field.y_of_a * a + field.y_of_b * b));
+    const double amplitude = element * std::sqrt(source_flux_jy(source, sky_hz, config_.center_hz));
+    x[bin] = std::complex<float>(amplitude * field.x_of_a * a[bin]);
+    y[bin] = std::complex<float>(amplitude * (field.y_of_a * a[bin] + field.y_of_b * b[bin]));
   }
 }
 
@@ -224,11 +260,8 @@ void Generator::make_input(std::int64_t input, VoltageRecord& record) {
   if (detail::is_dead(scene_, input)) return;  // planar_ is zero
   const std::uint64_t stream = combine(scene_.seed, 2, static_cast<std::uint64_t>(input));
   const double noise = std::sqrt(detail::sefd_jy(scene_, input));
-  static thread_local std::vector<cf64> spectrum;
-  spectrum.resize(n_);
-  for (std::int64_t bin = 0; bin < n_; ++bin) {
-    spectrum[bin] = noise * complex_gaussian(stream, bin);
-  }
+  std::vector<cf64> spectrum = white_spectrum(stream, nullptr);
+  for (cf64& value : spectrum) value *= noise;
   for (std::size_t s = 0; s < scene_.sources.size(); ++s) {
     add_source(static_cast<std::int64_t>(s), input, spectrum);
   }
@@ -258,30 +291,42 @@ void Generator::interleave(std::int64_t first, std::int64_t last, VoltageRecord&
   }
 }
 
-VoltageRecord Generator::run() {
+VoltageRecord Generator::empty_record() const {
   VoltageRecord record;
   record.n_samples = n_;
   record.n_inputs = array_.n_inputs();
   record.sample_rate_hz = config_.sample_rate_hz;
   record.center_hz = config_.center_hz;
   record.start_tai_ns = config_.start_tai_ns;
-  record.sources_enu = directions_;
   record.rms_lsb.assign(record.n_inputs, 0);
   record.clipped_fraction.assign(record.n_inputs, 0);
-  counts_per_root_jy_ = detail::counts_per_root_jy(scene_, array_, config_.level_lsb);
-  record.jy_per_count2 = 1 / (counts_per_root_jy_ * counts_per_root_jy_);
+  const double counts = detail::counts_per_root_jy(scene_, array_, config_.level_lsb);
+  record.jy_per_count2 = 1 / (counts * counts);
   // A spectrum of real samples has half of its power at negative frequencies.
   if (config_.real) record.jy_per_count2 *= 2;
   if (config_.bits > 0) record.n_parts = config_.real ? 1 : 2;
+  return record;
+}
 
+/// Every input, into planar_; levels into the record.
+void Generator::draw_all(VoltageRecord& record) {
+  counts_per_root_jy_ = detail::counts_per_root_jy(scene_, array_, config_.level_lsb);
   const auto n_words = checked_product({n_, record.n_inputs, n_words_}, "the voltage record");
   planar_.assign(n_words, 0);
   fields_.resize(2 * scene_.sources.size());
+  if (!fft_) fft_ = std::make_unique<math::Fft>(n_);
   parallel_for(static_cast<std::int64_t>(scene_.sources.size()), n_workers_,
                [&](std::int64_t s) { draw_source(s); });
-  fft_ = std::make_unique<math::Fft>(n_);
   parallel_for(record.n_inputs, n_workers_, [&](std::int64_t input) { make_input(input, record); });
-  record.samples.resize(n_words);
+}
+
+VoltageRecord Generator::run() {
+  directions_ =
+      detail::source_directions(scene_, array_, config_.start_tai_ns, config_.earth_orientation);
+  VoltageRecord record = empty_record();
+  record.sources_enu = directions_;
+  draw_all(record);
+  record.samples.resize(planar_.size());
   const std::int64_t piece = 8192;
   parallel_for((n_ + piece - 1) / piece, n_workers_, [&](std::int64_t k) {
     interleave(k * piece, std::min(n_, (k + 1) * piece), record);
@@ -289,7 +334,74 @@ VoltageRecord Generator::run() {
   return record;
 }
 
+constexpr std::int64_t kStreamBlock = 16384;
+constexpr std::int64_t kStreamGuard = 1024;
+
+std::int64_t Generator::longest_delay_samples() const {
+  double longest_s = 0;
+  for (const auto& input : array_.inputs) {
+    const Vector3& at = array_.antennas[input.antenna].enu_m;
+    longest_s = std::max(longest_s, std::sqrt(dot(at, at)) / kSpeedOfLight_m_per_s +
+                                        std::abs(cable_delay_s(input, config_.center_hz)));
+  }
+  return static_cast<std::int64_t>(std::ceil(longest_s * config_.sample_rate_hz.value()));
+}
+
+void Generator::run_block(Tick first, std::int64_t guard, Tick out_first, VoltageRecord& out) {
+  const SampleClock clock{config_.start_tai_ns, config_.sample_rate_hz};
+  first_ = first;
+  directions_ = detail::moving_directions(scene_, array_, clock.tai_ns(first + n_ / 2),
+                                          config_.earth_orientation);
+  draw_all(out);
+  const std::int64_t n_words = static_cast<std::int64_t>(planar_.size()) / (n_ * out.n_inputs);
+  const Tick begin = std::max(first + guard, out_first);
+  const Tick end = std::min(first + n_ - guard, out_first + out.n_samples);
+  for (Tick t = begin; t < end; ++t) {
+    std::uint16_t* to = out.samples.data() + (t - out_first) * out.n_inputs * n_words;
+    for (std::int64_t input = 0; input < out.n_inputs; ++input) {
+      for (std::int64_t w = 0; w < n_words; ++w)
+        to[input * n_words + w] = planar_[(input * n_ + t - first) * n_words + w];
+    }
+  }
+}
+
 }  // namespace
+
+VoltageStream::VoltageStream(ArrayLayout array, Scene scene, const VoltageConfig& config)
+    : array_(std::move(array)), scene_(std::move(scene)), config_(config) {
+  const Generator generator(array_, scene_, config_);
+  if (!scene_.tones.empty()) throw ConfigError("tones are simulated in periodic records only");
+  for (const auto& source : scene_.sources) {
+    if (source.dm_pc_cm3 > 0)
+      throw ConfigError("source \"" + source.name +
+                        "\": dispersion is simulated in spectra of an F-engine (chips, tbf, tbx, "
+                        "best2); with dm_pc_cm3 = 0 its pulses are in time samples, too");
+  }
+  if (generator.longest_delay_samples() > kStreamGuard / 2)
+    throw ConfigError(
+        "the array and its cables delay by " + std::to_string(generator.longest_delay_samples()) +
+        " samples; the simulator of a moving sky takes up to " + std::to_string(kStreamGuard / 2));
+}
+
+VoltageRecord VoltageStream::make_record() const {
+  VoltageRecord record = Generator(array_, scene_, config_).empty_record();
+  record.sources_enu =
+      detail::moving_directions(scene_, array_, config_.start_tai_ns, config_.earth_orientation);
+  record.samples.resize(checked_product(
+      {record.n_samples, record.n_inputs, std::max<std::int64_t>(1, record.n_parts)},
+      "the voltage record"));
+  return record;
+}
+
+void VoltageStream::draw(Tick first, VoltageRecord& record) const {
+  VoltageConfig block_config = config_;
+  block_config.n_samples = kStreamBlock + 2 * kStreamGuard;
+  Generator generator(array_, scene_, block_config);
+  const Tick last = first + record.n_samples;
+  const std::int64_t into = ((first % kStreamBlock) + kStreamBlock) % kStreamBlock;
+  for (Tick block = first - into; block < last; block += kStreamBlock)
+    generator.run_block(block - kStreamGuard, kStreamGuard, first, record);
+}
 
 VoltageRecord simulate_voltages(const ArrayLayout& array, const Scene& scene,
                                 const VoltageConfig& config) {

@@ -42,6 +42,31 @@ struct VoltageRecord {
   std::vector<Vector3> sources_enu;      ///< [source] unit vectors actually used
 };
 
+/// Samples without a period: the sky turns, flashes come when they are due, and the noise of no two
+/// instants is the same. Any stretch can be drawn by itself.
+/// @eq as simulate_voltages(), by overlap and save: blocks of 16384 samples with 1024 more on
+/// either side of the white streams of the sources, so that what an antenna has late comes from
+/// before. The directions are those of the middle of a block.
+class VoltageStream {
+ public:
+  /// config.n_samples is the length of a stretch. Throws ConfigError for impossible scenes: tones,
+  /// a dispersed source, a delay beyond 512 samples.
+  VoltageStream(ArrayLayout array, Scene scene, const VoltageConfig& config);
+
+  /// An empty stretch. Its sources_enu are the directions at the start, below the horizon or not.
+  VoltageRecord make_record() const;
+  /// Samples [first, first + n_samples) since start_tai_ns. Deterministic in first, whatever was
+  /// drawn before. One thread at a time calls it; n_workers draw. Levels are those of the last
+  /// block.
+  void draw(Tick first, VoltageRecord& record) const;
+  const VoltageConfig& config() const { return config_; }
+
+ private:
+  ArrayLayout array_;
+  Scene scene_;
+  VoltageConfig config_;
+};
+
 /// Draws the record.
 /// @eq v_p(nu) = g_p exp(-2 pi i nu cable_p) [ sum_s e_s(nu) exp(+2 pi i nu r_p.s/c) + n_p(nu) ]
 /// (conventions.md 5)

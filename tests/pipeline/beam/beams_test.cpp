@@ -360,6 +360,65 @@ TEST(BeamsLive, FilesDoNotDependOnGulpsOrRestarts) {
   EXPECT_EQ(late.substr(late.size() - tail), floats.substr(floats.size() - tail));
 }
 
+// Beams that an operator points anew: as they were up to the next set of weights, from there on as
+// if they had always pointed there.
+TEST(BeamsLive, AreSteeredFromTheNextSetOfWeightsOn) {
+  const test::Scratch scratch;
+  write_beams(scratch);
+  const auto config = observation(scratch, {"beams.update_s=0.05"});  // 1024 spectra
+  const LiveBeams live = live_beams(config);
+  BeamsFile turned = live.file;
+  for (std::size_t k = 0; k < turned.beams.size(); ++k) {
+    turned.beams[k] = live.file.beams[(k + 1) % turned.beams.size()];
+    turned.beams[k].name = live.file.beams[k].name;
+  }
+  turned.gains.assign(32, cf64(0.5, 0.25));
+  const auto bytes = drawn_blocks(16, 4096);
+  CommandResult answer;
+  const auto power = [&](bool begin_turned, std::int64_t steer_at) {
+    BeamSetup setup = beam_setup(config, live);
+    if (begin_turned) setup.file = turned;
+    std::vector<std::vector<double>> rows;
+    BeamChain chain(Queue::cpu(1), setup, [&](const BeamStream& stream) {
+      std::vector<std::unique_ptr<BeamConsumer>> consumers;
+      consumers.push_back(std::make_unique<Keeper>(stream, rows));
+      return consumers;
+    });
+    EXPECT_FALSE(chain.steer(turned).done);  // no data yet
+    for (std::int64_t at = 0; at < 4096; at += 512) {
+      if (at == steer_at) answer = chain.steer(turned);
+      BeamInput input;
+      input.samples = bytes.data() + at * 32;
+      input.channel_stride_bytes = 4096 * 32;
+      input.n_spectra = 512;
+      input.first_tick = at;
+      input.clock = live.receiver.clock;
+      chain.feed(input);
+    }
+    return rows;
+  };
+  const auto before = power(false, -1), after = power(true, -1), steered = power(false, 1536);
+  ASSERT_TRUE(answer.done) << answer.message;
+  EXPECT_EQ(answer.from_tai_ns, live.receiver.clock.tai_ns(2048));
+  for (std::size_t beam = 0; beam < steered.size(); ++beam) {
+    for (std::size_t t = 0; t < steered[beam].size(); ++t)
+      ASSERT_EQ(steered[beam][t], (t < 16 ? before : after)[beam][t]) << beam << " " << t;
+  }
+  EXPECT_NE(before, after);
+  BeamSetup setup = beam_setup(config, live);
+  BeamChain chain(Queue::cpu(1), setup,
+                  [](const BeamStream&) { return std::vector<std::unique_ptr<BeamConsumer>>(); });
+  BeamInput input;
+  input.samples = bytes.data();
+  input.channel_stride_bytes = 4096 * 32;
+  input.n_spectra = 512;
+  input.clock = live.receiver.clock;
+  chain.feed(input);
+  BeamsFile fewer = turned;
+  fewer.beams.pop_back();
+  EXPECT_FALSE(chain.steer(fewer).done);
+}
+
 // Lost packets: the samples they would have made are the mean, all others are untouched.
 TEST(BeamsLive, LossIsWrittenAsTheMeanAndListed) {
   const test::Scratch scratch;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ryle/pipeline/base/run_summary.hpp"
+#include "ryle/telescope/geometry.hpp"
 
 namespace ryle::pipeline {
 
@@ -61,6 +62,59 @@ std::string to_text(const BeamSummary& b) {
   return text;
 }
 
+std::string to_text(const Progress& p, const IngestCounters& shown) {
+  std::string line = fmt::format("{:7.1f} s", p.data_s);
+  if (p.total_s > 0) line += fmt::format(" of {:.1f}", p.total_s);
+  if (p.input_gbps > 0) line += fmt::format("  in {:5.2f} Gb/s", p.input_gbps);
+  line += fmt::format("  lost {:.3f} %", 100 * p.lost_fraction);
+  if (p.margin > 0)
+    line += fmt::format("  real-time margin {:.{}f}x", p.margin, p.margin < 1 ? 2 : 1);
+  if (p.images > 0) line += fmt::format("  images {}", p.images);
+  if (p.beam_samples > 0) line += fmt::format("  samples {}", p.beam_samples);
+  if (p.candidates > 0) line += fmt::format("  candidates {}", p.candidates);
+  if ((p.images == 0 && p.beam_samples == 0) || p.integrations > 0)
+    line += fmt::format("  integrations {}", p.integrations);
+  line += "  " + p.state;
+  std::string rejected = rejected_text(p.ingest, &shown);
+  if (rejected.empty() && p.state != "OK") rejected = rejected_text(p.ingest);
+  return rejected.empty() ? line : line + "  " + rejected;
+}
+
+std::string to_json(const Progress& p) {
+  nlohmann::ordered_json rejected = nlohmann::ordered_json::object();
+  for (const auto& [reason, n] : p.ingest.rejected) {
+    if (n == 0) continue;
+    rejected[reason] = {{"packets", n}};
+    const auto last = p.ingest.last_rejected.find(reason);
+    if (last == p.ingest.last_rejected.end()) continue;
+    rejected[reason]["sender"] = last->second.sender;
+    rejected[reason]["bytes"] = last->second.bytes;
+    rejected[reason]["header"] = last->second.header;
+  }
+  nlohmann::ordered_json json{{"data_s", p.data_s},
+                              {"elapsed_s", p.elapsed_s},
+                              {"total_s", p.total_s},
+                              {"input_bits_per_s", 1e9 * p.input_gbps},
+                              {"lost_fraction", p.lost_fraction},
+                              {"realtime_margin_ratio", p.margin},
+                              {"integrations", p.integrations},
+                              {"images", p.images},
+                              {"beam_samples", p.beam_samples},
+                              {"candidates", p.candidates},
+                              {"state", p.state},
+                              {"packets_received", p.ingest.received},
+                              {"packets_used", p.ingest.used},
+                              {"kernel_drops", p.ingest.kernel_drops},
+                              {"lost_samples", p.ingest.lost_samples},
+                              {"dropped_chunks", p.ingest.dropped_chunks},
+                              {"rejected", rejected}};
+  if (p.ingest.rejected_connections > 0) {
+    json["refused_connections"] = p.ingest.rejected_connections;
+    json["last_refused_connection"] = p.ingest.last_rejected_connection;
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::string to_json(const RunSummary& s) {
   std::uint64_t rejected = 0;
   for (const auto& [reason, count] : s.packets_rejected) rejected += count;
@@ -74,6 +128,7 @@ std::string to_json(const RunSummary& s) {
                               {"packets_rejected", s.packets_rejected},
                               {"last_rejected", last_rejected},
                               {"refused_connections", s.rejected_connections},
+                              {"last_refused_connection", s.last_rejected_connection},
                               {"senders_replaced", s.senders_replaced},
                               {"kernel_drops", s.kernel_drops},
                               {"lost_samples", s.lost_samples},
@@ -95,9 +150,14 @@ std::string to_json(const RunSummary& s) {
                               {"not_made", s.not_made},
                               {"warnings", s.warnings},
                               {"errors", s.errors}};
+  if (!s.marks.empty()) {
+    json["marks"] = nlohmann::ordered_json::array();
+    for (const auto& mark : s.marks)
+      json["marks"].push_back({{"utc", utc_iso(mark.tai_ns, 6)}, {"text", mark.text}});
+  }
   if (s.image) json["image"] = nlohmann::ordered_json::parse(to_json(*s.image));
   if (s.beams) json["beams"] = nlohmann::ordered_json::parse(to_json(*s.beams));
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace ryle::pipeline

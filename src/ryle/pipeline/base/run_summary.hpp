@@ -15,6 +15,12 @@
 /// What a run tells while it works and when it has ended.
 namespace ryle::pipeline {
 
+/// What an operator said of the data at an instant (`ryle command ... mark`).
+struct OperatorMark {
+  std::int64_t tai_ns = 0;  ///< of the data
+  std::string text;
+};
+
 /// One line of progress.
 struct Progress {
   double data_s = 0;  ///< data processed
@@ -25,11 +31,21 @@ struct Progress {
   double margin = 0;         ///< data time / engine time: above 1 keeps up
   std::int64_t integrations = 0;
   std::int64_t images = 0;
-  std::int64_t beam_samples = 0;  ///< of power, per beam and channel
-  std::string state;              ///< "OK", "NO_DATA", "DEGRADED(...)"
-  std::string rejected;           ///< rejected_text(), where all is not well
-  std::string warning;            ///< said once
+  std::int64_t beam_samples = 0;      ///< of power, per beam and channel
+  std::int64_t candidates = 0;        ///< of a search
+  std::string state;                  ///< run_state()
+  std::string warning;                ///< said once
+  IngestCounters ingest;              ///< of packets, at this line
+  std::vector<double> input_rms_lsb;  ///< level of each input now; empty where it is not known
 };
+
+/// One line in words: time, rates, losses, margin, products, state, and what was rejected since
+/// `shown` with sender, length and first bytes; all that ever was, where nothing is new and the
+/// state is not OK.
+std::string to_text(const Progress& progress, const IngestCounters& shown);
+/// The same as one JSON object without line breaks; units are in the names, `rejected` has an entry
+/// a reason with packets so far, and sender, bytes and header of the last.
+std::string to_json(const Progress& progress);
 
 struct RunOptions {
   std::string command_line;
@@ -45,7 +61,8 @@ struct RunSummary {
   std::map<std::string, std::uint64_t> packets_rejected;
   std::map<std::string, RejectedPacket> last_rejected;  ///< by reason
   std::uint64_t rejected_connections = 0;
-  std::uint64_t senders_replaced = 0;  ///< streams that a steady rival won from their sender
+  std::string last_rejected_connection;  ///< who asked for it
+  std::uint64_t senders_replaced = 0;    ///< streams that a steady rival won from their sender
   std::uint64_t kernel_drops = 0;
   std::uint64_t lost_samples = 0;
   std::uint64_t undelivered_samples = 0;  ///< of inputs that never delivered: not lost
@@ -68,6 +85,7 @@ struct RunSummary {
   std::vector<std::string> warnings;
   std::string state;
   bool stopped_by_signal = false;
+  std::vector<OperatorMark> marks;
   std::optional<ImageSummary> image;  ///< of all-sky images made on the way
   std::optional<BeamSummary> beams;
 };

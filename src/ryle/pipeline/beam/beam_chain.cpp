@@ -195,6 +195,33 @@ void BeamChain::make_weights(std::span<const beamform::Steering> steering) {
   });
 }
 
+CommandResult BeamChain::steer(BeamsFile file) {
+  if (data_tai_ns_ == 0)
+    return CommandResult::refused("no data have come yet that tell an instant; ask again");
+  BeamSetup setup = setup_;
+  setup.file = std::move(file);
+  if (beam_names(setup) != beam_names(setup_))
+    return CommandResult::refused(
+        "the file has other beams than the run; the same names in the "
+        "same order work: " +
+        comma_separated(beam_names(setup_)));
+  if (setup.file.array.n_inputs() != setup_.file.array.n_inputs())
+    return CommandResult::refused(fmt::format("the file has {} inputs, the run {}",
+                                              setup.file.array.n_inputs(),
+                                              setup_.file.array.n_inputs()));
+  // All is made before anything is changed: a file that is wrong leaves the run as it was.
+  BeamSky sky(setup.file.array, setup.file.beams, setup.file.earth_orientation);
+  auto maker = std::make_unique<beamform::WeightMaker>(make_maker(setup));
+  sky.directions_enu(data_tai_ns_);
+  setup_ = std::move(setup);
+  sky_ = std::move(sky);
+  maker_ = std::move(maker);
+  steered_ = true;
+  const Tick from = (next_tick_ + update_ - 1) / update_ * update_;
+  return {true, "weights of the new file; headers of open files keep the directions of their start",
+          clock_.tai_ns(from)};
+}
+
 void BeamChain::begin(const BeamInput& input) {
   BeamStream stream;
   stream.frequency = setup_.frequency;
@@ -268,7 +295,10 @@ void BeamChain::take(const BeamInput& input) {
     const Tick tick = input.first_tick + done;
     const std::int64_t interval = tick / update_;
     const bool other = input.segment != segment_ || interval != interval_;
-    if (other && sky_.moves()) point(input, interval);
+    if (other && (sky_.moves() || steered_)) {
+      point(input, interval);
+      steered_ = false;
+    }
     segment_ = input.segment;
     interval_ = interval;
     std::int64_t n =
@@ -281,6 +311,9 @@ void BeamChain::take(const BeamInput& input) {
   // The samples' memory is the caller's again.
   for (const auto& share : shares_) share->queue.synchronize();
   data_s_ += input.clock.seconds(input.n_spectra);
+  next_tick_ = input.first_tick + input.n_spectra;
+  clock_ = input.clock;
+  data_tai_ns_ = clock_.tai_ns(next_tick_);
   busy_s_ += seconds_since(start);
 }
 

@@ -14,6 +14,7 @@
 #include "ryle/engine/beamform/weights.hpp"
 #include "ryle/pipeline/base/beam_chunk.hpp"
 #include "ryle/pipeline/base/beam_summary.hpp"
+#include "ryle/pipeline/base/command_result.hpp"
 #include "ryle/pipeline/base/device_loss.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/search/search_device.hpp"
@@ -81,6 +82,14 @@ class BeamChain {
   /// Throws DeviceError (in flight) if a device was lost, after finish().
   void report_loss(const RunSummary& summary) const { loss_.report(summary); }
 
+  /// Other directions, gains and sub-arrays of the same beams, from the next set of weights on
+  /// (update_spectra()): the answer names that instant. Refused where the beams are others: their
+  /// files and their search are named after them.
+  CommandResult steer(BeamsFile file);
+  const BeamsFile& file() const { return setup_.file; }
+  /// The instant up to which the data were taken, TAI; 0 = none.
+  std::int64_t data_tai_ns() const { return data_tai_ns_; }
+
   /// A consumer has given up.
   bool failed() const;
   bool lost() const { return loss_.lost(); }
@@ -123,6 +132,10 @@ class BeamChain {
   std::int64_t segment_ = -1, interval_ = 0, weights_tai_ns_ = 0;
   std::int64_t samples_ = 0, updates_ = 0;
   double absent_cells_ = 0, data_s_ = 0, busy_s_ = 0;
+  std::int64_t data_tai_ns_ = 0;
+  Tick next_tick_ = 0;
+  SampleClock clock_;     // of the data taken
+  bool steered_ = false;  // weights of the next interval are others, whether or not beams move
   DeviceLoss loss_;
 };
 

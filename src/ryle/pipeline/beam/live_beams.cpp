@@ -11,6 +11,7 @@
 #include "ryle/pipeline/visibility/live_described.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
+#include "ryle/telescope/gains.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -118,7 +119,21 @@ LiveBeams live_beams(const ObservationConfig& config) {
   return live;
 }
 
-BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams& beams) {
+BeamsFile ordered_beams(const ObservationConfig& config, const std::string& path) {
+  BeamsFile file = load_beams(path);
+  order_antennas(config.source, file);
+  return file;
+}
+
+BeamsFile with_gains(const LiveBeams& beams, BeamsFile file, const std::string& csv) {
+  const auto gains = read_gains_csv(csv, static_cast<std::int64_t>(beams.input_line.size()));
+  file.gains.clear();
+  for (const std::int64_t line : beams.input_line) file.gains.push_back(gains[line]);
+  return file;
+}
+
+BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams& beams,
+                               const simulate::PacketSink& sink) {
   const auto& s = config.simulator;
   const auto& rate = beams.receiver.clock.rate_hz;
   constexpr std::int64_t kMaxSpectra = 1 << 14;
@@ -138,6 +153,23 @@ BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams&
   spectra.level_lsb = s.rms_lsb;
   spectra.n_workers = static_cast<int>(config.runtime.threads);
   spectra.earth_orientation = beams.file.earth_orientation;
+  simulate::Best2SenderConfig sender;
+  sender.endpoint = beams.receiver.endpoints.front();
+  sender.first_channel = beams.receiver.first_channel;
+  sender.descending = beams.receiver.descending;
+  sender.speed = s.speed;
+  sender.duration_s = s.duration_s;
+  sender.impairments = send_impairments(s);
+  sender.sink = sink;
+  if (s.dying_receiver >= 0) {
+    const double until = s.returns_at_s > s.dies_at_s ? s.returns_at_s : s.duration_s;
+    sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
+  }
+  if (has_moving_sky(config)) {
+    sender_ = std::make_unique<simulate::Best2Sender>(
+        std::make_shared<simulate::SpectraStream>(beams.file.array, scene, spectra), sender);
+    return;
+  }
   spectra.at_s = -1;  // before all flashes
   const auto quiet = simulate::simulate_spectra(beams.file.array, scene, spectra);
   std::vector<std::unique_ptr<simulate::SpectraRecord>> records;
@@ -156,30 +188,22 @@ BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams&
     pulses.push_back({source.start_s * rate.value(), source.duration_s * rate.value(),
                       source.period_s * rate.value(), source.dm_pc_cm3, records.back().get()});
   }
-  simulate::Best2SenderConfig sender;
-  sender.endpoint = beams.receiver.endpoints.front();
-  sender.first_channel = beams.receiver.first_channel;
-  sender.descending = beams.receiver.descending;
-  sender.speed = s.speed;
-  sender.duration_s = s.duration_s;
-  if (s.dying_receiver >= 0) {
-    const double until = s.returns_at_s > s.dies_at_s ? s.returns_at_s : s.duration_s;
-    sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
-  }
   sender_ = std::make_unique<simulate::Best2Sender>(quiet, pulses, sender);
 }
 
-std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config) {
+std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config,
+                                                  const simulate::PacketSink& sink) {
   if (is_live_beams(config.source))
-    return std::make_unique<BeamSimulation>(config, live_beams(config));
+    return std::make_unique<BeamSimulation>(config, live_beams(config), sink);
   if (is_described(config.source))
     return std::make_unique<DescribedSimulation>(config, load_array(config, 0),
-                                                 simulation_start_tai_ns(config));
+                                                 simulation_start_tai_ns(config), sink);
   if (is_live_spectra(config.source)) {
     const ArrayLayout array = load_array(config, 0);
-    return std::make_unique<SpectraSimulation>(config, array, live_spectra_config(config, array));
+    return std::make_unique<SpectraSimulation>(config, array, live_spectra_config(config, array),
+                                               sink);
   }
-  return std::make_unique<Simulation>(config, simulation_start_tai_ns(config));
+  return std::make_unique<Simulation>(config, simulation_start_tai_ns(config), sink);
 }
 
 }  // namespace ryle::pipeline

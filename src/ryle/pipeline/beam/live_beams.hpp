@@ -25,6 +25,11 @@ struct LiveBeams {
 /// Throws ConfigError for what is missing or does not fit.
 LiveBeams live_beams(const ObservationConfig& config);
 
+/// Another beams file for the same packets: inputs and gains in their order.
+BeamsFile ordered_beams(const ObservationConfig& config, const std::string& path);
+/// `file` with the gains of a CSV, whose inputs are lines of the layout.
+BeamsFile with_gains(const LiveBeams& beams, BeamsFile file, const std::string& csv);
+
 /// What the chain of beams needs of it.
 BeamSetup beam_setup(const ObservationConfig& config, const LiveBeams& beams);
 /// The observation with the blocks of its search, chosen where [search] leaves them open: from the
@@ -50,7 +55,8 @@ BeamMargins measure_beam_margins(const ObservationConfig& config, const LiveBeam
 /// The [simulator] as packets of BEST-2 to source.listen.
 class BeamSimulation final : public PacketSimulation {
  public:
-  BeamSimulation(const ObservationConfig& config, const LiveBeams& beams);
+  BeamSimulation(const ObservationConfig& config, const LiveBeams& beams,
+                 const simulate::PacketSink& sink = {});
 
   std::int64_t memory_bytes() const { return sender_->memory_bytes(); }
 };

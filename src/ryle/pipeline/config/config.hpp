@@ -76,8 +76,9 @@ struct SimulatedSourceConfig {
   double q = 0, u = 0, v = 0;  ///< fractions of flux_jy
   double start_s = 0;          ///< a transient begins here ...
   double duration_s = 0;       ///< ... and lasts so long; 0 = always on
-  double period_s = 0;         ///< best2: and comes again
-  double dm_pc_cm3 = 0;        ///< best2: dispersed; start_s is of the highest channel
+  double period_s = 0;         ///< and comes again: a pulsar
+  double duty_cycle = 0;       ///< of the period, instead of duration_s
+  double dm_pc_cm3 = 0;        ///< dispersed; start_s is of the highest channel
 };
 
 struct SimulatorConfig {
@@ -85,6 +86,7 @@ struct SimulatorConfig {
   double speed = 1;           ///< x real time; 0 = as fast as it goes
   bool wait_for_run = false;  ///< sends no faster than the run takes the packets
   double sefd_jy = 2000;
+  std::string sky = "frozen";  ///< frozen | moving
   std::int64_t period_samples = 262144;
   std::uint64_t seed = 1;
   double rms_lsb = 4.5;
@@ -92,7 +94,18 @@ struct SimulatorConfig {
   std::vector<std::int64_t> dead_inputs;
   std::int64_t dying_receiver = -1;  ///< a capture node that dies ...
   double dies_at_s = 0;
-  double returns_at_s = 0;  ///< ... and comes back
+  double returns_at_s = 0;   ///< ... and comes back
+  double element_power = 0;  ///< beam of an antenna, power sin(elevation)^n
+  double loss = 0;           ///< chances per packet: see simulate::SendImpairments
+  double bursts = 0;
+  double burst_packets = 10;
+  double duplicate = 0;
+  double reorder = 0;
+  std::int64_t reorder_packets = 8;
+  double corrupt = 0;
+  double clock_step_s = 0;
+  double clock_step_at_s = 0;
+  std::int64_t clock_step_receiver = -1;
   std::vector<SimulatedSourceConfig> sources;
 };
 
@@ -257,6 +270,8 @@ struct RuntimeConfig {
   std::int64_t dump_queue = 4;        ///< finished dumps waiting for the writers
   double max_memory_gib = 0;          ///< refuse plans above this; 0 = what the machine has
   std::string metrics_file;           ///< Prometheus text of a live run, rewritten every second
+  std::string command_socket;         ///< where `ryle command` reaches a live run; "" = nowhere
+  std::string log = "text";           ///< text | json: what a run says on standard error
 };
 
 /// A key that the observation file or an override gives.

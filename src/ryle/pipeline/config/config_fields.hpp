@@ -99,8 +99,13 @@ void fields(V& v, SimulatorConfig& c) {
   v("wait_for_run", c.wait_for_run, Choice{},
     "send no faster than the run takes the packets: a slow machine takes longer and loses nothing");
   v("sefd_jy", c.sefd_jy, Range{0, 1e12}, "system equivalent flux density of one input");
+  v("sky", c.sky, Choice{{"frozen", "moving"}},
+    "frozen: one record of period_samples is sent again and again, the sky stands still; moving: "
+    "the "
+    "sky turns, and sources and noise are drawn while they are sent (a slow machine takes longer: "
+    "set wait_for_run)");
   v("period_samples", c.period_samples, Range{1024, 1 << 24},
-    "length of the seamless periodic record that is sent");
+    "length of the seamless periodic record that is sent; of a moving sky, drawn at a time");
   v("seed", c.seed, Range{0, 9e15}, "same seed, same samples");
   v("rms_lsb", c.rms_lsb, Range{0.1, 1000}, "level of a sample part");
   v("gains", c.gains, Choice{},
@@ -109,6 +114,20 @@ void fields(V& v, SimulatorConfig& c) {
   v("dying_receiver", c.dying_receiver, Range{-1, 1e4}, "a capture node that dies ...");
   v("dies_at_s", c.dies_at_s, Range{0, 1e6}, "... at this time ...");
   v("returns_at_s", c.returns_at_s, Range{0, 1e6}, "... and returns at this one");
+  v("element_power", c.element_power, Range{0, 100},
+    "beam of every antenna: its power response is sin(elevation) to this power; 0 = isotropic");
+  v("loss", c.loss, Range{0, 1}, "udp: chance that a packet is lost");
+  v("bursts", c.bursts, Range{0, 1}, "udp: chance per packet that a burst of loss begins ...");
+  v("burst_packets", c.burst_packets, Range{1, 1e6}, "... of this mean length");
+  v("duplicate", c.duplicate, Range{0, 1}, "udp: chance that a packet is sent twice");
+  v("reorder", c.reorder, Range{0, 1}, "udp: chance that a packet is held back behind ...");
+  v("reorder_packets", c.reorder_packets, Range{1, 1000}, "... up to so many later ones");
+  v("corrupt", c.corrupt, Range{0, 1}, "udp: chance that a bit of the header flips");
+  v("clock_step_s", c.clock_step_s, Range{-1e6, 1e6},
+    "udp: the counter of a board jumps by so much, in whole packets ...");
+  v("clock_step_at_s", c.clock_step_at_s, Range{0, 1e6}, "... at this time ...");
+  v("clock_step_receiver", c.clock_step_receiver, Range{-1, 1e4},
+    "... of this capture node or board; -1 = all");
 }
 
 template <class V>
@@ -122,11 +141,16 @@ void fields(V& v, SimulatedSourceConfig& c) {
   v("q", c.q, Range{-1, 1}, "Q / I");
   v("u", c.u, Range{-1, 1}, "U / I");
   v("v", c.v, Range{-1, 1}, "V / I");
-  v("start_s", c.start_s, Range{0, 1e6}, "chips, tbf, tbx, best2: a flash begins at this time ...");
+  v("start_s", c.start_s, Range{0, 1e6},
+    "a flash begins at this time (mwa32t: of a moving sky) ...");
   v("duration_s", c.duration_s, Range{0, 1e6}, "... and lasts so long; 0 = always on");
-  v("period_s", c.period_s, Range{0, 1e6}, "best2: the flash comes again: a pulsar; 0 = once");
+  v("period_s", c.period_s, Range{0, 1e6},
+    "the flash comes again: a pulsar (best2, or a moving sky); 0 = once");
+  v("duty_cycle", c.duty_cycle, Range{0, 1}, "share of the period that it is on, for duration_s");
   v("dm_pc_cm3", c.dm_pc_cm3, Range{0, 1e5},
-    "best2: dispersion measure of the flash; start_s is that of the highest channel");
+    "dispersion measure of the flash (best2, or a moving sky of chips, tbf, tbx); start_s is that "
+    "of "
+    "the highest channel");
 }
 
 template <class V>
@@ -379,7 +403,12 @@ void fields(V& v, RuntimeConfig& c) {
   v("max_memory_gib", c.max_memory_gib, Range{0, 1e6},
     "refuse plans above this; 0 = what the machine has");
   v("metrics_file", c.metrics_file, Choice{},
-    "Prometheus text of a live run, rewritten at every progress line");
+    "Prometheus text of a live run, rewritten every second; `ryle top` shows it");
+  v("command_socket", c.command_socket, Choice{},
+    "unix socket where `ryle command` asks a live run for its state, marks, new files, the end; in "
+    "the output directory; \"\" = none");
+  v("log", c.log, Choice{{"text", "json"}},
+    "what a run says on standard error: lines for a person, or one JSON object a line");
 }
 
 /// Calls section(name, struct) for every section.

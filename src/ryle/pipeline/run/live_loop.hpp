@@ -3,12 +3,16 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "ryle/ingest/source.hpp"
 #include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/run/command_socket.hpp"
+#include "ryle/pipeline/run/live_levels.hpp"
 #include "ryle/pipeline/run/live_metrics.hpp"
+#include "ryle/pipeline/run/live_state.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
 
 namespace ryle::pipeline {
@@ -26,6 +30,23 @@ class LivePath {
   virtual double busy_s() const = 0;
   /// Products so far: integrations, images.
   virtual void count(Progress& progress) const = 0;
+
+  // What an operator may ask for (CommandSocket). A path that cannot do it says what would work.
+
+  /// The instant up to which the data were worked on, TAI; 0 = no data yet.
+  virtual std::int64_t data_tai_ns() const { return 0; }
+  /// Keeps a note in the products that are open at this instant.
+  virtual void mark(const OperatorMark&) {}
+  /// New files from the next integration on.
+  virtual CommandResult rotate() {
+    return CommandResult::refused("this run has no files that can be ended while it goes on");
+  }
+  /// Gains of the signal path, divided out from now on. @param file CSV as calibration.gains
+  virtual CommandResult set_gains(const std::string& file);
+  /// Directions and weights of the beams from now on. @param file as beams.file
+  virtual CommandResult set_beams(const std::string& file);
+  /// Begins or ends one product while the others go on.
+  virtual CommandResult switch_product(const std::string& product, bool on);
 };
 
 /// Drives a live run from the first chunk to the last.
@@ -54,12 +75,16 @@ class LiveLoop {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void poll_commands(RunSummary& summary);
+  CommandResult carry_out(const CommandRequest& request, RunSummary& summary);
+  std::string status_text() const;
   bool should_stop(RunSummary& summary);
   bool simulation_has_arrived();
   bool is_behind() const;
+  std::int64_t chunks_waiting(const IngestCounters& counters) const;
+  void measure_levels(const Chunk& chunk);
   void report(double interval_s);
-  /// The source's, and "slow" where the engines take longer than the data.
-  std::string state(double data_s, double margin) const;
+  Condition condition(double data_s, double margin) const;
   void note_ingest(RunSummary& summary) const;
 
   const ObservationConfig& config_;
@@ -69,8 +94,14 @@ class LiveLoop {
   PacketSimulation* simulation_;
   double input_bits_per_s_;
   LiveMetrics metrics_;
-  IngestCounters reported_;  // at the last progress line
-  std::string warned_;       // the last warning in one
+  std::unique_ptr<CommandSocket> commands_;
+  bool stop_asked_ = false;
+  Progress reported_;  // the last
+  RecentRates recent_;
+  LiveLevels levels_;
+  std::vector<double> input_rms_lsb_;
+  Clock::time_point last_levels_;
+  std::string warned_;  // the last warning in one
   Clock::time_point first_chunk_, simulation_end_;
   std::atomic<std::int64_t> chunks_done_{0};
   bool started_ = false;

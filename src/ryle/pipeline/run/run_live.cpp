@@ -125,6 +125,13 @@ class LiveRun final : public LivePath {
     progress.integrations = path_->integrations();
     progress.warning = path_->warning();
   }
+  std::int64_t data_tai_ns() const override { return path_->data_tai_ns(); }
+  void mark(const OperatorMark& mark) override { path_->mark(mark); }
+  CommandResult rotate() override { return path_->rotate(); }
+  CommandResult set_gains(const std::string& file) override { return path_->set_gains(file); }
+  CommandResult switch_product(const std::string& product, bool on) override {
+    return path_->switch_product(product, on);
+  }
 
  private:
   template <class Sky>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -114,7 +115,17 @@ class LiveBeamRun final : public LivePath {
   }
   double data_s() const override { return chain_->data_s(); }
   double busy_s() const override { return chain_->busy_s(); }
-  void count(Progress& progress) const override { progress.beam_samples = chain_->samples(); }
+  void count(Progress& progress) const override {
+    progress.beam_samples = chain_->samples();
+    progress.candidates = candidates_;
+  }
+  std::int64_t data_tai_ns() const override { return chain_->data_tai_ns(); }
+  CommandResult set_gains(const std::string& file) override {
+    return chain_->steer(with_gains(beams_, chain_->file(), file));
+  }
+  CommandResult set_beams(const std::string& file) override {
+    return chain_->steer(ordered_beams(config_, file));
+  }
 
  private:
   std::string in_output_directory(const std::string& name) const {
@@ -165,13 +176,14 @@ class LiveBeamRun final : public LivePath {
   }
 
   SearchHooks hooks() {
-    if (ring_ == nullptr) return {};
     SearchHooks hooks;
     hooks.on_candidate = [this](const SearchCandidate& c, const std::string& beam) {
-      if (c.snr >= config_.search.voltage_trigger_snr)
+      ++candidates_;
+      if (ring_ != nullptr && c.snr >= config_.search.voltage_trigger_snr)
         ring_->trigger({c.tai_ns, c.dm_pc_cm3, c.dm_error, c.width_s + 6 * c.scattering_s, c.snr,
                         beam, c.number});
     };
+    if (ring_ == nullptr) return hooks;
     hooks.voltage_records = [this] { return ring_->take_records(); };
     return hooks;
   }
@@ -185,6 +197,7 @@ class LiveBeamRun final : public LivePath {
   std::unique_ptr<TriggerSocket> trigger_socket_;
   std::unique_ptr<BeamChain> chain_;  // its search has the ring
   std::unique_ptr<BeamSimulation> simulation_;
+  std::atomic<std::int64_t> candidates_{0};
   std::vector<std::uint64_t> present_;
   std::vector<Chunk*> freed_;
 };

@@ -79,6 +79,7 @@ class LiveSpectraRun final : public LivePath {
     gulp.valid_channel_stride_words = spectra_->mask.channel_stride_words;
     if (images_) images_->feed(gulp, spectra_->first_spectrum, spectra_->segment, clock);
     if (dumps_) dumps_->feed(gulp, spectra_->first_spectrum, spectra_->segment, clock);
+    data_tai_ns_ = clock.tai_ns(spectra_->first_spectrum + spectra_->n_spectra);
   }
   // One of them that has failed ends the run: the observation asks for both.
   bool failed() const override {
@@ -92,13 +93,28 @@ class LiveSpectraRun final : public LivePath {
     if (images_) progress.images = images_->images();
     if (dumps_) progress.integrations = dumps_->integrations();
   }
+  std::int64_t data_tai_ns() const override { return data_tai_ns_; }
+  void mark(const OperatorMark& mark) override {
+    if (dumps_) dumps_->mark(mark);
+  }
+  CommandResult rotate() override {
+    if (!dumps_) return LivePath::rotate();
+    return dumps_->rotate(data_tai_ns_);
+  }
+  CommandResult set_gains(const std::string& file) override {
+    return dumps_ ? dumps_->set_gains(file, data_tai_ns_) : LivePath::set_gains(file);
+  }
+  CommandResult switch_product(const std::string& product, bool on) override {
+    return dumps_ ? dumps_->switch_product(product, on, data_tai_ns_)
+                  : LivePath::switch_product(product, on);
+  }
 
  private:
   const ObservationConfig& config_;
   const RunOptions& options_;
   ArrayLayout array_;
   FengineSourceConfig receiver_;
-  std::int64_t planned_bytes_ = 0;
+  std::int64_t planned_bytes_ = 0, data_tai_ns_ = 0;
   std::unique_ptr<FengineSource> source_;
   std::unique_ptr<SpectraSimulation> simulation_;
   std::unique_ptr<SkyPath> images_;

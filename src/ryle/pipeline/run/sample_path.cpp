@@ -72,6 +72,34 @@ void SamplePath::feed(const void* samples, Tick first, std::int64_t n,
                       const SampleClock& clock) {
   if (!writer_) begin(clock, first);
   loss_.guard([&] { chain_->feed(samples, first, n, absent, segment, clock); });
+  data_tai_ns_ = clock.tai_ns(first + n);
+}
+
+void SamplePath::mark(const OperatorMark& mark) {
+  if (writer_) writer_->mark(mark);
+}
+
+CommandResult SamplePath::rotate() {
+  return change_visibilities(writer_.get(), config_, data_tai_ns_, {});
+}
+
+/// The channelizer goes on with the old gains; what is left to do comes after correlation.
+CommandResult SamplePath::set_gains(const std::string& file) {
+  ObservationConfig config = config_;
+  config.calibration.gains = file;
+  const std::vector<cf32> wanted =
+      calibration_gains(config, metadata_.n_inputs, frequency_.n_channels);
+  const std::vector<cf32>& applied = chain_->calibration();
+  DumpWriter::Change change;
+  change.gains = wanted;
+  for (std::size_t k = 0; k < applied.size(); ++k)
+    (*change.gains)[k] = applied[k] == cf32(0) ? cf32(0) : wanted[k] / applied[k];
+  for (const auto g : wanted) change.applied_gains.emplace_back(g);
+  return change_visibilities(writer_.get(), config_, data_tai_ns_, std::move(change));
+}
+
+CommandResult SamplePath::switch_product(const std::string& product, bool on) {
+  return switch_visibilities(writer_.get(), config_, data_tai_ns_, product, on);
 }
 
 std::int64_t SamplePath::memory_bytes() const {

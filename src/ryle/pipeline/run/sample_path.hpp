@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ryle/pipeline/base/command_result.hpp"
 #include "ryle/pipeline/base/device_loss.hpp"
 #include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/config/config.hpp"
@@ -54,6 +55,16 @@ class SamplePath {
   std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
   /// Of the requantiser, once there is one.
   std::string warning() const { return writer_ ? writer_->saturation_warning() : ""; }
+  /// Of the data, where the next integration that has not begun begins at the earliest; 0 = no
+  /// data.
+  std::int64_t data_tai_ns() const { return data_tai_ns_; }
+  void mark(const OperatorMark& mark);
+  /// New files from the first integration on that begins at data_tai_ns() or later.
+  CommandResult rotate();
+  /// The same with the gains of a CSV in the place of calibration.gains.
+  CommandResult set_gains(const std::string& file);
+  /// The same, with or without "ms", "uvfits" or "uvh5".
+  CommandResult switch_product(const std::string& product, bool on);
   /// The writer has given up and the observation asks to stop then, or a device was lost.
   bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
 
@@ -74,6 +85,7 @@ class SamplePath {
   std::unique_ptr<DumpWriter> writer_;
   std::unique_ptr<FxChain> chain_;  // gives the writer its dumps to the last
   DeviceLoss loss_;
+  std::int64_t data_tai_ns_ = 0;
 };
 
 }  // namespace ryle::pipeline

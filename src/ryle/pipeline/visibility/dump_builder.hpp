@@ -31,6 +31,9 @@ class DumpBuilder {
   };
   explicit DumpBuilder(Setup setup) : setup_(std::move(setup)) {}
 
+  /// Replaces Setup::gains.
+  void set_gains(std::vector<cf32> gains) { setup_.gains = std::move(gains); }
+
   /// requantiser_scale: what the samples of an input were multiplied with (empty = 1).
   VisibilityDump build(const RawDump& raw, const std::vector<double>& requantiser_scale) const;
 

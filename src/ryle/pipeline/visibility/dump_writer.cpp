@@ -8,6 +8,7 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/telescope/geometry.hpp"
 
 namespace ryle::pipeline {
 
@@ -33,7 +34,8 @@ void DumpWriter::offer(RawDump&& dump, const std::vector<double>& requantiser_sc
 void DumpWriter::run() {
   try {
     while (auto item = queue_.pop()) {
-      const VisibilityDump dump = builder_.build(item->dump, item->scale);
+      const VisibilityDump dump = build(*item);
+      note_marks();
       if (products_.due(dump, item->dump.segment)) {  // levels are those of the integrations there
         products_.publish(observation_);
         begin_file();
@@ -51,7 +53,55 @@ void DumpWriter::run() {
   }
 }
 
+void DumpWriter::change(std::int64_t from_tai_ns, Change change) {
+  const std::lock_guard lock(mutex_);
+  changes_.emplace_back(from_tai_ns, std::move(change));
+}
+
+/// The files that end keep the header of what they hold.
+VisibilityDump DumpWriter::build(const Item& item) {
+  VisibilityDump dump = builder_.build(item.dump, item.scale);
+  std::vector<Change> due;
+  {
+    const std::lock_guard lock(mutex_);
+    while (!changes_.empty() && dump.start_tai_ns >= changes_.front().first) {
+      due.push_back(std::move(changes_.front().second));
+      changes_.erase(changes_.begin());
+    }
+  }
+  if (due.empty()) return dump;
+  note_marks();
+  products_.publish(observation_);
+  begin_file();
+  for (Change& change : due) {
+    if (!change.format.empty()) products_.write_format(change.format, change.on);
+    if (!change.gains) continue;
+    builder_.set_gains(std::move(*change.gains));
+    observation_.applied.gains = std::move(change.applied_gains);
+    dump = builder_.build(item.dump, item.scale);
+  }
+  return dump;
+}
+
+void DumpWriter::mark(const OperatorMark& mark) {
+  const std::lock_guard lock(mutex_);
+  marks_.push_back(mark);
+}
+
+/// "mark_0001: 2026-01-01T00:00:12.5 dish 3 is stowed" in the history of the open files.
+void DumpWriter::note_marks() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& mark : marks_) {
+    ++n_marks_;
+    observation_.provenance.notes[fmt::format("mark_{:04d}", n_marks_)] =
+        utc_iso(mark.tai_ns, 6) + " " + mark.text;
+  }
+  marks_.clear();
+}
+
 void DumpWriter::begin_file() {
+  std::erase_if(observation_.provenance.notes,
+                [](const auto& note) { return note.first.rfind("mark_", 0) == 0; });
   levels_.clear();
   saturated_.clear();
   parts_.clear();
@@ -143,6 +193,7 @@ void DumpWriter::finish(Queue& queue, const std::vector<std::string>& implementa
   } catch (const IoError& error) {  // a disk: the other files may be on another, or small enough
     throw IoError(error.exit_code(), error.what() + products_.publish_rest(observation_));
   }
+  note_marks();
   auto& provenance = observation_.provenance;
   if (!implementations.empty()) provenance.implementations = implementations;
   for (const auto& [name, text] : notes) provenance.notes[name] = text;

@@ -5,9 +5,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/visibility/dump_builder.hpp"
 #include "ryle/pipeline/visibility/product_set.hpp"
 #include "ryle/runtime/bounded_queue.hpp"
@@ -38,6 +41,19 @@ class DumpWriter {
   void finish(Queue& queue, const std::vector<std::string>& implementations,
               const std::map<std::string, std::string>& notes);
 
+  /// What an operator asks for while the run goes on.
+  struct Change {
+    std::optional<std::vector<cf32>> gains;  ///< in the place of DumpBuilder::Setup::gains
+    std::vector<cf64> applied_gains;         ///< with them: what the header says is applied
+    std::string format;                      ///< ms, uvfits or uvh5: is written from here on ...
+    bool on = true;                          ///< ... or is not
+  };
+  /// The first dump that begins at `from_tai_ns` or later is made with the change, in new files.
+  /// Any thread.
+  void change(std::int64_t from_tai_ns, Change change);
+  /// Kept in the products that are open when the next dump is written. Any thread.
+  void mark(const OperatorMark& mark);
+
   std::int64_t dumps_written() const { return dumps_written_; }
   std::int64_t dumps_dropped() const { return static_cast<std::int64_t>(queue_.dropped()); }
   const ProductSet& products() const { return products_; }
@@ -59,6 +75,8 @@ class DumpWriter {
   void warn_of_saturation();
   void note_loss(const RawDump& dump);
   void begin_file();
+  void note_marks();
+  VisibilityDump build(const Item& item);
 
   DumpBuilder builder_;
   Observation observation_;
@@ -70,7 +88,10 @@ class DumpWriter {
   std::vector<double> saturated_, parts_;          // [input] of the open files ...
   std::vector<double> run_saturated_, run_parts_;  // ... and of all
   mutable std::mutex mutex_;
-  std::string saturation_;        // the warning
+  std::string saturation_;           // the warning
+  std::vector<OperatorMark> marks_;  // not in the products yet
+  std::int64_t n_marks_ = 0;
+  std::vector<std::pair<std::int64_t, Change>> changes_;  // by the instant they were asked for
   double wanted_ = 0, used_ = 0;  // spectra of the open files, summed over inputs, channels
   std::atomic<std::int64_t> dumps_written_{0};
   std::atomic<bool> failed_{false};

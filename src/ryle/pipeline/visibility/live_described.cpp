@@ -138,29 +138,40 @@ SpectraMetadata described_spectra_metadata(const DescribedSourceConfig& receiver
 }
 
 DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const ArrayLayout& array,
-                                         std::int64_t start_tai_ns) {
+                                         std::int64_t start_tai_ns,
+                                         const simulate::PacketSink& sink) {
   const auto& s = config.simulator;
   const DescribedSourceConfig receiver =
       live_described_config(config, array.n_inputs(), start_tai_ns);
   const simulate::Scene scene = make_scene(config, array.n_inputs());
-  const auto sender = described_sender(config, receiver);
+  auto sender = described_sender(config, receiver);
+  sender.impairments = send_impairments(s);
+  sender.sink = sink;
   const auto mark = [&](const std::vector<Vector3>& sources_enu) {
     for (std::size_t k = 0; k < sources_enu.size(); ++k)
-      marks_.push_back({sources_enu[k], s.sources[k].name});
+      if (sources_enu[k][2] >= 0) marks_.push_back({sources_enu[k], s.sources[k].name});
   };
   if (receiver.packet.has_channels()) {
-    const ChangingSky sky(array, scene,
-                          simulated_spectra(config, receiver.clock, receiver.channels));
+    const auto spectra = simulated_spectra(config, receiver.clock, receiver.channels);
+    if (has_moving_sky(config)) {
+      const auto stream = std::make_shared<simulate::SpectraStream>(array, scene, spectra);
+      jy_per_count2_ = stream->jy_per_count2();
+      mark(stream->make_record().sources_enu);
+      sender_ = std::make_unique<simulate::DescribedSender>(stream, sender);
+      return;
+    }
+    const ChangingSky sky(array, scene, spectra);
     const simulate::SpectraRecord& record = *sky.epochs().front().record;
     jy_per_count2_ = record.jy_per_count2;
     mark(record.sources_enu);
     sender_ = std::make_unique<simulate::DescribedSender>(sky.epochs(), sender);
     return;
   }
-  if (std::any_of(scene.sources.begin(), scene.sources.end(), simulate::is_transient))
+  if (!has_moving_sky(config) &&
+      std::any_of(scene.sources.begin(), scene.sources.end(), simulate::is_transient))
     throw ConfigError(
-        "simulator.source.duration_s: flashes are simulated in spectra of an F-engine, not in time "
-        "samples");
+        "simulator.source.duration_s: time samples have flashes with simulator.sky = \"moving\" "
+        "only; spectra of an F-engine have them always");
   if (config.source.inverted_band)
     throw ConfigError(
         "source.inverted_band: the simulator makes described time samples of upright bands only");
@@ -176,6 +187,14 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
   // Levels stand for a range of values each.
   voltages.bits = sample.encoding == Encoding::levels ? 8 : sample.bits;
   voltages.real = !sample.complex;
+  if (has_moving_sky(config)) {
+    const auto stream = std::make_shared<simulate::VoltageStream>(array, scene, voltages);
+    const auto shape = stream->make_record();
+    jy_per_count2_ = shape.jy_per_count2;
+    mark(shape.sources_enu);
+    sender_ = std::make_unique<simulate::DescribedSender>(stream, sender);
+    return;
+  }
   const auto record = simulate::simulate_voltages(array, scene, voltages);
   jy_per_count2_ = record.jy_per_count2;
   mark(record.sources_enu);

@@ -29,10 +29,10 @@ class DescribedSimulation final : public PacketSimulation {
  public:
   /// Draws the samples or spectra (seconds) and packs the packets.
   DescribedSimulation(const ObservationConfig& config, const ArrayLayout& array,
-                      std::int64_t start_tai_ns);
+                      std::int64_t start_tai_ns, const simulate::PacketSink& sink = {});
 
   double jy_per_count2() const { return jy_per_count2_; }
-  /// Where the sources stand at the start, for the sky picture.
+  /// Where the sources that are up stand at the start, for the sky picture.
   const std::vector<SourceMark>& marks() const { return marks_; }
 
  private:

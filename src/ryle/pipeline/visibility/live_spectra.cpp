@@ -108,12 +108,12 @@ void require_products(const ObservationConfig& config) {
 }
 
 SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
-                                     const FengineSourceConfig& receiver) {
+                                     const FengineSourceConfig& receiver,
+                                     const simulate::PacketSink& sink) {
   const auto& s = config.simulator;
-  const ChangingSky sky(array, make_scene(config, array.n_inputs()),
-                        simulated_spectra(config, receiver.clock, fengine_channels(receiver)));
-  jy_per_count2_ = sky.epochs().front().record->jy_per_count2;
   simulate::FengineSenderConfig sender;
+  sender.impairments = send_impairments(s);
+  sender.sink = sink;
   sender.format = config.source.format;
   sender.endpoints = config.source.listen;
   sender.first_channel = receiver.first_channel;
@@ -124,20 +124,38 @@ SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const Arra
     const double until = s.returns_at_s > s.dies_at_s ? s.returns_at_s : s.duration_s;
     sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
   }
+  const simulate::Scene scene = make_scene(config, array.n_inputs());
+  const simulate::SpectraConfig spectra =
+      simulated_spectra(config, receiver.clock, fengine_channels(receiver));
+  if (has_moving_sky(config)) {
+    const auto stream = std::make_shared<simulate::SpectraStream>(array, scene, spectra);
+    jy_per_count2_ = stream->jy_per_count2();
+    sender_ = std::make_unique<simulate::FengineSender>(stream, sender);
+    return;
+  }
+  const ChangingSky sky(array, scene, spectra);
+  jy_per_count2_ = sky.epochs().front().record->jy_per_count2;
   sender_ = std::make_unique<simulate::FengineSender>(sky.epochs(), sender);
 }
 
 SimulatedFile write_simulated_spectra(const ObservationConfig& config, const std::string& path) {
   const ArrayLayout array = load_array(config, 0);
   const FengineSourceConfig receiver = live_spectra_config(config, array);
-  const ChangingSky sky(array, make_scene(config, array.n_inputs()),
-                        simulated_spectra(config, receiver.clock, fengine_channels(receiver)));
+  const simulate::Scene scene = make_scene(config, array.n_inputs());
+  const simulate::SpectraConfig spectra =
+      simulated_spectra(config, receiver.clock, fengine_channels(receiver));
   simulate::FengineSenderConfig sender;
   sender.format = config.source.format;
   sender.first_channel = receiver.first_channel;
   sender.channels_per_packet = receiver.channels_per_packet;
   const auto n = static_cast<std::int64_t>(
       std::llround(config.simulator.duration_s * receiver.clock.rate_hz.value()));
+  if (has_moving_sky(config)) {
+    const simulate::SpectraStream stream(array, scene, spectra);
+    simulate::write_fengine_file(stream, sender, n, path);
+    return {n, array.n_inputs(), stream.jy_per_count2()};
+  }
+  const ChangingSky sky(array, scene, spectra);
   simulate::write_fengine_file(sky.epochs(), sender, n, path);
   return {n, array.n_inputs(), sky.epochs().front().record->jy_per_count2};
 }

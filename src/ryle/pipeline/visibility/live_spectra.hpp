@@ -37,7 +37,7 @@ SimulatedFile write_simulated_spectra(const ObservationConfig& config, const std
 class SpectraSimulation final : public PacketSimulation {
  public:
   SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
-                    const FengineSourceConfig& receiver);
+                    const FengineSourceConfig& receiver, const simulate::PacketSink& sink = {});
 
   double jy_per_count2() const { return jy_per_count2_; }
 

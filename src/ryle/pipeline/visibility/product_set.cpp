@@ -190,6 +190,11 @@ void ProductSet::run_or_abandon(Action action) {
   }
 }
 
+void ProductSet::write_format(const std::string& format, bool on) {
+  auto& out = config_.output;
+  (format == "ms" ? out.ms : format == "uvfits" ? out.uvfits : out.uvh5) = on;
+}
+
 bool ProductSet::due(const VisibilityDump& dump, std::int64_t segment) const {
   return open_ && (segment != segment_ || rotation_.due(dump));
 }

@@ -37,6 +37,8 @@ class ProductSet {
  public:
   ProductSet(const ObservationConfig& config, std::vector<SourceMark> marks);
 
+  /// Files that are opened from now on have this format (ms, uvfits, uvh5), or not.
+  void write_format(const std::string& format, bool on);
   /// This dump opens new files: whoever knows more of the ones it ends publishes them first.
   bool due(const VisibilityDump& dump, std::int64_t segment) const;
   void write(const VisibilityDump& dump, const Observation& observation, std::int64_t segment);

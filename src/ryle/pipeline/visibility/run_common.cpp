@@ -43,6 +43,33 @@ void finish_writer(DumpWriter& writer, Queue& queue,
     summary.implementations.push_back(writer.products().imager());
 }
 
+CommandResult change_visibilities(DumpWriter* writer, const ObservationConfig& config,
+                                  std::int64_t from_tai_ns, DumpWriter::Change change) {
+  if (writer == nullptr)
+    return CommandResult::refused(
+        "no data have come yet: there are no files to be ended; ask again");
+  if (!config.output.files.empty())
+    return CommandResult::refused(
+        "the files have names of their own (output.files), so that there is none for the next; "
+        "output.directory and output.name work");
+  writer->change(from_tai_ns, std::move(change));
+  return {true, "new files with the first integration that begins at this instant or later",
+          from_tai_ns};
+}
+
+CommandResult switch_visibilities(DumpWriter* writer, const ObservationConfig& config,
+                                  std::int64_t from_tai_ns, const std::string& product, bool on) {
+  if (product != "ms" && product != "uvfits" && product != "uvh5")
+    return CommandResult::refused("\"" + product +
+                                  "\" cannot be begun or ended while the run goes on; ms, uvfits "
+                                  "and uvh5 can, and \"stop\" alone ends the run");
+  require_visibility_suffix("x." + product);
+  DumpWriter::Change change;
+  change.format = product;
+  change.on = on;
+  return change_visibilities(writer, config, from_tai_ns, std::move(change));
+}
+
 DumpBuilder::Setup sample_builder(const ObservationConfig& config, const FxChain::Setup& chain,
                                   const DelayModel& model) {
   DumpBuilder::Setup builder;

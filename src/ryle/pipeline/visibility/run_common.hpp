@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ryle/ingest/recording.hpp"
+#include "ryle/pipeline/base/command_result.hpp"
 #include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/visibility/dump_writer.hpp"
@@ -27,6 +28,15 @@ void complete_builder(DumpBuilder::Setup& builder, const ObservationConfig& conf
 /// Drains and publishes; notes what ran and what was written in the summary and in the products.
 void finish_writer(DumpWriter& writer, Queue& queue,
                    const std::map<std::string, std::string>& notes, RunSummary& summary);
+
+/// What operators ask of visibilities while they are written: new files from the first integration
+/// on that begins at `from_tai_ns`, or later, with a change. `writer` is null before the first
+/// data.
+CommandResult change_visibilities(DumpWriter* writer, const ObservationConfig& config,
+                                  std::int64_t from_tai_ns, DumpWriter::Change change);
+/// The same for "ms", "uvfits" and "uvh5"; others are refused.
+CommandResult switch_visibilities(DumpWriter* writer, const ObservationConfig& config,
+                                  std::int64_t from_tai_ns, const std::string& product, bool on);
 
 /// What a delay at the band center leaves to do for spectra of an external F-engine: the
 /// calibration and the dispersion of the cables. [input][channel]

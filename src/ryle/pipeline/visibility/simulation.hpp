@@ -28,11 +28,13 @@ class PacketSimulation {
 /// source.listen.
 class Simulation final : public PacketSimulation {
  public:
-  /// Draws the voltages (seconds) and packs the packets.
-  Simulation(const ObservationConfig& config, std::int64_t start_tai_ns);
+  /// Draws the voltages (seconds) and packs the packets; of a moving sky while they are sent.
+  /// @param sink takes the packets in the place of the network
+  Simulation(const ObservationConfig& config, std::int64_t start_tai_ns,
+             const simulate::PacketSink& sink = {});
 
   double jy_per_count2() const { return jy_per_count2_; }
-  /// Where the sources stand at the start, for the sky picture.
+  /// Where the sources that are up stand at the start, for the sky picture.
   const std::vector<SourceMark>& marks() const { return marks_; }
 
  private:
@@ -41,7 +43,13 @@ class Simulation final : public PacketSimulation {
 };
 
 /// The sender of the observation's packets, whatever their format.
-std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config);
+std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config,
+                                                  const simulate::PacketSink& sink = {});
+
+/// simulator.sky = "moving".
+bool has_moving_sky(const ObservationConfig& config);
+/// What the simulator's network and boards do to packets.
+simulate::SendImpairments send_impairments(const SimulatorConfig& simulator);
 
 /// The [simulator] section as a scene over so many inputs.
 simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_inputs);
@@ -57,9 +65,11 @@ struct SimulatedFile {
   std::int64_t n_samples = 0;
   std::int64_t n_inputs = 0;
   double jy_per_count2 = 0;
+  std::int64_t n_packets = 0;  ///< of a .pcap; then the other numbers are not known
 };
 /// Writes simulator.duration_s of the observation's format: mwa32t as interleaved samples of all
-/// inputs without markers, tbf and tbx as frames. Throws UnsupportedError for the others.
+/// inputs without markers, tbf and tbx as frames; a name that ends in .pcap gets the datagrams of
+/// any format, with what happens to them on their way. Throws UnsupportedError for the others.
 SimulatedFile write_simulated_file(const ObservationConfig& config, const std::string& path);
 
 }  // namespace ryle::pipeline

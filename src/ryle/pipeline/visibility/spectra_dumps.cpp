@@ -87,6 +87,15 @@ void SpectraDumps::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_
   loss_.guard([&] { feed_in_slices(*chain_, slice_, gulp, first, segment, clock); });
 }
 
+CommandResult SpectraDumps::set_gains(const std::string& file, std::int64_t from_tai_ns) {
+  ObservationConfig config = config_;
+  config.calibration.gains = file;
+  DumpWriter::Change change;
+  change.gains = spectra_gains(config, array_, metadata_.frequency);
+  for (const auto g : *change.gains) change.applied_gains.emplace_back(g);
+  return change_visibilities(writer_.get(), config_, from_tai_ns, std::move(change));
+}
+
 void SpectraDumps::finish(const std::map<std::string, std::string>& notes, RunSummary& summary) {
   loss_.guard([&] { chain_->flush(); });
   if (!low_center_.empty()) summary.warnings.push_back(low_center_);

@@ -9,6 +9,7 @@
 #include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/visibility/dump_writer.hpp"
+#include "ryle/pipeline/visibility/run_common.hpp"
 #include "ryle/pipeline/visibility/spectra_chain.hpp"
 #include "ryle/pipeline/visibility/spectra_metadata.hpp"
 #include "ryle/pipeline/visibility/spectra_reader.hpp"
@@ -38,6 +39,18 @@ class SpectraDumps {
   double data_s() const { return metadata_.clock.seconds(chain_->spectra_done()); }
   double busy_s() const { return chain_->busy_s(); }
   std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
+  /// As those of SamplePath; `from_tai_ns` is the end of the data so far.
+  void mark(const OperatorMark& mark) {
+    if (writer_) writer_->mark(mark);
+  }
+  CommandResult rotate(std::int64_t from_tai_ns) {
+    return change_visibilities(writer_.get(), config_, from_tai_ns, {});
+  }
+  CommandResult switch_product(const std::string& product, bool on, std::int64_t from_tai_ns) {
+    return switch_visibilities(writer_.get(), config_, from_tai_ns, product, on);
+  }
+  /// Gains of a CSV instead of calibration.gains.
+  CommandResult set_gains(const std::string& file, std::int64_t from_tai_ns);
   bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
 
  private:
