@@ -46,6 +46,9 @@ struct ImageArguments {
   std::string phase_center;
   std::string output;
   std::string png;
+  std::string psf;
+  std::string scale;  // of a pixel
+  std::string weight = "natural";
   std::int64_t n_pixels = 0;
   pipeline::ImagingOptions imaging;
   std::vector<std::string> given;  // names of the options on the command line
@@ -65,6 +68,31 @@ bool is_visibilities(const ImageArguments& a) {
   if (!path.has_filename()) path = path.parent_path();  // "vis.ms/"
   const std::string suffix = path.extension().string();
   return suffix == ".ms" || suffix == ".uvfits" || suffix == ".uvh5";
+}
+
+/// One picture about the phase center of visibilities, not all-sky images of their integrations.
+bool is_sample_image(const ImageArguments& a) {
+  return !is_given(a, "--path") ||
+         (a.sky.path != "auto" && image::sample_path_named(a.sky.path).has_value());
+}
+
+/// "3amin", "20asec", "0.05deg": radians.
+double pixel_scale_rad(const std::string& text) {
+  std::size_t end = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = 0;
+  }
+  const std::string unit = text.substr(end);
+  const double degrees = unit == "asec" ? 1.0 / 3600 : unit == "amin" ? 1.0 / 60 : 1.0;
+  const bool known = unit == "asec" || unit == "amin" || unit == "deg";
+  if (end == 0 || !known || !(value > 0) || !std::isfinite(value)) {
+    throw ConfigError("--scale " + text +
+                      ": the size of a pixel is a number with its unit: 20asec, 3amin, 0.05deg");
+  }
+  return value * degrees * kDegree_rad;
 }
 
 // "83.63", "-10", "FRB=83.63": the RA of a direction written with a comma.
@@ -222,12 +250,22 @@ std::vector<std::string> assumptions(const VisibilityFile& file) {
   return lines;
 }
 
-std::string stokes_name(int code) { return code == -5 ? "XX" : code == -6 ? "YY" : "Stokes I"; }
-
-/// Direct Fourier sum about the phase centre of the dumps, all of them in one picture.
-int run_samples(const Context& context, ImageArguments a, const VisibilityFile& file) {
+/// Options of the sample imager, checked.
+void set_sample_options(ImageArguments& a) {
   a.imaging.n_pixels = a.n_pixels > 0 ? a.n_pixels : kSamplePixels;
   a.imaging.implementation = a.sky.implementation;
+  if (is_given(a, "--path")) a.imaging.path = *image::sample_path_named(a.sky.path);
+  if (!a.scale.empty())
+    a.imaging.width = pixel_scale_rad(a.scale) * static_cast<double>(a.imaging.n_pixels);
+  a.imaging.weighting = *image::weighting_named(a.weight);
+  a.imaging.want_psf = !a.psf.empty();
+}
+
+std::string stokes_name(int code) { return code == -5 ? "XX" : code == -6 ? "YY" : "Stokes I"; }
+
+/// Dirty image about the phase centre of the dumps, all of them in one picture.
+int run_samples(const Context& context, ImageArguments a, const VisibilityFile& file) {
+  set_sample_options(a);
   // Uncalibrated receivers differ in gain by factors: equal weights are then the better picture.
   a.imaging.equalize_inputs =
       a.sky.equalize == "yes" || (a.sky.equalize == "auto" && file.observation.flux_unit != "Jy");
@@ -239,7 +277,7 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
     a.imaging.go_on = [&](double done) { return progress.go_on(done); };
     result = pipeline::make_image(queue, file.observation, file.dumps, a.imaging);
   }
-  const image::Config geometry{a.imaging.n_pixels, a.imaging.width, "auto"};
+  const image::Config geometry{a.imaging.n_pixels, a.imaging.width};
   const std::vector<double> pixels(result.image.pixels.begin(), result.image.pixels.end());
   const auto peak = image::peak_of(geometry, pixels);
   const auto [l, m] = peak.direction;
@@ -249,16 +287,22 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
     warnings.push_back(std::move(low));
   if (a.sky.equalize == "yes" && !result.equalized)
     warnings.emplace_back("--equalize yes has no effect: the data hold no autocorrelations");
+  warnings.insert(warnings.end(), result.warnings.begin(), result.warnings.end());
   std::vector<std::string> products;
   if (!a.output.empty()) {
     write_fits_image(a.output, result.image, file.observation, a.recording.overwrite);
     products.push_back(a.output);
+  }
+  if (result.psf) {
+    write_fits_image(a.psf, *result.psf, file.observation, a.recording.overwrite);
+    products.push_back(a.psf);
   }
   if (!a.png.empty()) {
     write_sky_picture(a.png, result.image, file.observation, {}, a.recording.overwrite);
     products.push_back(a.png);
   }
   nlohmann::ordered_json json{{"products", products},
+                              {"path", image::name(result.path)},
                               {"implementation", result.implementation},
                               {"n_samples", result.n_samples},
                               {"n_pixels", a.imaging.n_pixels},
@@ -285,8 +329,9 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
     fmt::print("{}\n", json.dump());
     return 0;
   }
-  fmt::print("{} visibilities -> {} x {} pixels of {} by {}\n", result.n_samples,
-             a.imaging.n_pixels, a.imaging.n_pixels, stokes_name(result.image.stokes.front()),
+  fmt::print("{} visibilities, {} weights -> {} x {} pixels of {}, {}, by {}\n", result.n_samples,
+             a.weight, a.imaging.n_pixels, a.imaging.n_pixels,
+             stokes_name(result.image.stokes.front()), image::name(result.path),
              result.implementation);
   fmt::print("brightest point {:.1f} sigma at l = {:.4f}, m = {:.4f} ({})\n", peak.sigmas, l, m,
              place_text(place));
@@ -329,8 +374,9 @@ void reject(const ImageArguments& a, const std::vector<std::string>& options,
     if (is_given(a, option)) throw ConfigError(option + " " + why);
 }
 
-const std::vector<std::string> kDirectSumOptions{"--width", "--channel-average", "--taper",
-                                                 "--stokes"};
+const std::vector<std::string> kSampleOptions{"--width",  "--scale",  "--channel-average",
+                                              "--taper",  "--psf",    "--accuracy",
+                                              "--weight", "--robust", "--stokes"};
 const std::vector<std::string> kAllSkyOptions{
     "--cadence",   "--channels-per-bin", "--cell",         "--support", "--products", "--watch",
     "--apertures", "--trigger",          "--light-curves", "--frames",  "--movie",    "--gains"};
@@ -356,50 +402,56 @@ void check_options(const ImageArguments& a) {
       reject(a, kPlaceOptions, "has no effect: visibility files say where their array is");
   }
   if (!is_visibilities(a)) {
-    reject(a, kDirectSumOptions,
-           "is of the direct sum of visibilities; images of voltages take --pixels, --cell, "
+    reject(a, kSampleOptions,
+           "is of pictures of visibilities; images of voltages take --pixels, --cell, "
            "--channels-per-bin and --products");
-  } else if (!is_given(a, "--path")) {
+  } else if (is_sample_image(a)) {
     reject(a, kAllSkyOptions,
            "is of the all-sky imager; visibilities go through it with --path auto, vis-grid or "
            "vis-dft");
     reject(a, {"--set"},
-           "has no effect on the direct sum; its options are " +
-               std::string("--pixels, --width, --taper, --channel-average"));
+           "has no effect on a picture about the phase center; its options are --pixels, --width, "
+           "--scale, --taper, --weight, --robust, --accuracy, --psf and --channel-average");
+    if (is_given(a, "--scale")) reject(a, {"--width"}, "and --scale say the same; give one");
+    if (a.weight != "briggs") reject(a, {"--robust"}, "is of --weight briggs");
   } else {
     reject(a, {"--phase-center"},
-           "is of the direct sum: all-sky images are about the zenith; leave --path out");
-    reject(a, kDirectSumOptions,
-           "is of the direct sum about the phase center; leave --path out for that, or give "
+           "is of a picture about the phase center: all-sky images are about the zenith; leave "
+           "--path out");
+    reject(a, kSampleOptions,
+           "is of a picture about the phase center; leave --path out for that, or give "
            "--pixels, --cell, --channels-per-bin and --products");
   }
 }
 
 int run(const Context& context, const ImageArguments& a) {
   const auto& s = a.sky;
-  if (a.output.empty() && a.png.empty() && s.light_curves.empty() && s.frames.empty() &&
-      s.movie.empty()) {
+  if (a.output.empty() && a.png.empty() && a.psf.empty() && s.light_curves.empty() &&
+      s.frames.empty() && s.movie.empty()) {
     throw ConfigError(
-        "nothing to write: give -o FILE.fits, --png FILE.png, --light-curves FILE.sqlite, --frames "
-        "DIRECTORY or --movie FILE.mp4");
+        "nothing to write: give -o FILE.fits, --png FILE.png, --psf FILE.fits, --light-curves "
+        "FILE.sqlite, --frames DIRECTORY or --movie FILE.mp4");
   }
   require_picture(a.png, "--png");
   SkyMovie::require_name(s.movie, "--movie");
   check_options(a);
   if (!is_visibilities(a)) return run_voltages(context, a);
-  const bool direct_sum = !is_given(a, "--path");
-  if (direct_sum) {
+  const bool one_picture = is_sample_image(a);
+  if (one_picture) {
     require_ending(a.output, "-o", {".fits", ".fit", ".fts"});
-    require_all_creatable({a.output, a.png}, a.recording.overwrite);
+    require_ending(a.psf, "--psf", {".fits", ".fit", ".fts"});
+    require_all_creatable({a.output, a.png, a.psf}, a.recording.overwrite);
     const double n_pixels = static_cast<double>(a.n_pixels > 0 ? a.n_pixels : kSamplePixels);
-    const auto folder = std::filesystem::path(a.output).parent_path().string();
-    if (!a.output.empty())
-      require_room(folder.empty() ? "." : folder, 4 * n_pixels * n_pixels, "the pixels");
+    for (const auto& name : {a.output, a.psf}) {
+      const auto folder = std::filesystem::path(name).parent_path().string();
+      if (!name.empty())
+        require_room(folder.empty() ? "." : folder, 4 * n_pixels * n_pixels, "the pixels");
+    }
   } else {
     pipeline::require_sky_outputs(sky_config(a));
   }
   const VisibilityFile file = read_input(a);
-  return direct_sum ? run_samples(context, a, file) : run_dumps(context, a, file);
+  return one_picture ? run_samples(context, a, file) : run_dumps(context, a, file);
 }
 
 }  // namespace
@@ -414,7 +466,7 @@ void add_image(CLI::App& app, Context& context) {
   sub->add_option("-o,--output", a->output, "FITS image");
   sub->add_option("--png", a->png, "picture (.png, .pdf, .svg)");
   sub->add_option("--pixels", a->n_pixels,
-                  "pixels on a side, even; default 128 for voltages, 256 for visibilities");
+                  "pixels on a side; default 128 for voltages, 256 for visibilities");
   sub->add_flag("--autos", a->imaging.autocorrelations, "include auto-correlations");
   sub->add_option("--watch", a->watch, "light curves of \"Cyg A,sun,RA/DEC\" (degrees)");
   sub->add_option("--gains", a->gains, "CSV of gains to divide out: input,amplitude,phase_deg");
@@ -422,8 +474,9 @@ void add_image(CLI::App& app, Context& context) {
   pipeline::fields(options, a->sky);
   auto* path = sub->get_option("--path");
   path->description(path->get_description() +
-                    "; visibilities: auto, vis-grid or vis-dft, without it the direct sum about "
-                    "their phase center");
+                    "; visibilities: without it one picture about their phase center, by direct, "
+                    "gridded (w left out) or w-stacked, what is predicted to be the fastest unless "
+                    "named; auto, vis-grid or vis-dft: all-sky images of every integration");
   sub->get_option("--equalize")->check(CLI::IsMember({"auto", "yes", "no"}));
   add_recording_options(*sub, a->recording);
   sub->add_option("--imag", a->imaginary, "imaginary part of a covariance FITS pair");
@@ -452,18 +505,34 @@ void add_image(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"DATA", "CORRECTED_DATA", "MODEL_DATA"}));
   sub->add_option("--dead", a->dead, "antennas of visibilities to leave out: names or numbers, A,B")
       ->delimiter(',');
-  sub->add_option(
-      "--phase-center", a->phase_center,
-      "center of the direct sum: zenith, sun or RA_DEG,DEC_DEG; default: that of the data");
+  sub->add_option("--phase-center", a->phase_center,
+                  "center of a picture of visibilities: zenith, sun or RA_DEG,DEC_DEG; default: "
+                  "that of the data");
   sub->add_option("--width", a->imaging.width,
-                  "direction cosines across; 2 = horizon to horizon (direct sum of visibilities)")
+                  "direction cosines across; 2 = horizon to horizon (picture of visibilities)")
       ->capture_default_str();
+  sub->add_option("--scale", a->scale,
+                  "size of a pixel instead of --width: 20asec, 3amin, 0.05deg (picture of "
+                  "visibilities)");
+  sub->add_option("--psf", a->psf,
+                  "FITS image of the dirty beam, peak 1 (picture of visibilities)");
+  sub->add_option(
+         "--accuracy", a->imaging.max_error,
+         "largest error of gridding, as a share of the mean of |V|: 1e-12 to 0.01 (picture "
+         "of visibilities)")
+      ->capture_default_str();
+  sub->add_option("--weight", a->weight, "natural, uniform or briggs (picture of visibilities)")
+      ->check(CLI::IsMember({"natural", "uniform", "briggs"}))
+      ->capture_default_str();
+  sub->add_option("--robust", a->imaging.robust, "of --weight briggs: -2 uniform, 2 natural")
+      ->check(number_in(-5, 5));
   sub->add_option("--channel-average", a->imaging.channel_average,
-                  "channels averaged before imaging (direct sum of visibilities)")
+                  "channels averaged before imaging (picture of visibilities)")
       ->capture_default_str();
-  sub->add_option("--taper", a->imaging.taper_fwhm,
-                  "uv taper to a beam this wide (FWHM, direction cosines; direct sum)");
-  sub->add_option("--stokes", a->imaging.stokes, "I, XX or YY (direct sum of visibilities)")
+  sub->add_option(
+      "--taper", a->imaging.taper_fwhm,
+      "uv taper to a beam this wide (FWHM, direction cosines; picture of visibilities)");
+  sub->add_option("--stokes", a->imaging.stokes, "I, XX or YY (picture of visibilities)")
       ->capture_default_str();
   add_common(*sub, context);
   sub->callback([&context, sub, a] {

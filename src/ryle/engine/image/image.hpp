@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -180,18 +181,34 @@ std::unique_ptr<VisImager> make_vis_imager(Queue& queue, const AllSkyConfig& con
 /// "efield/cpu:avx512", "vis-grid/reference", ...
 std::vector<std::string> available_all_sky_implementations();
 
-// The sample imager: direct Fourier sum over any list of visibilities (conventions.md 5).
+// The sample imager: an image of any list of visibilities (conventions.md 5).
 // @eq I(l,m) = sum_ij w_ij Re(V_ij exp(-2 pi i [u l + v m + w (n-1)])) / sum_ij w_ij,  n = sqrt(1
 // - l^2 - m^2)
 
+/// How the sample imager makes the sum.
+enum class SamplePath : std::uint8_t {
+  automatic,  ///< "auto": what is predicted to be the fastest of those within max_error
+  direct,     ///< "direct": every sample at every pixel
+  gridded,    ///< "gridded": one grid, one transform; leaves out w, but for its middle
+  w_stacked,  ///< "w-stacked": planes of w, a grid and a transform each
+};
+std::string_view name(SamplePath path);
+/// Inverse of name(); none for another name.
+std::optional<SamplePath> sample_path_named(std::string_view name);
+
 struct Config {
-  std::int64_t n_pixels = 256;  ///< even; square image
-  /// Direction cosines spanned by the full width, centred on pixel N/2: 2.0 = the whole hemisphere.
+  /// Square image; l = m = 0 is pixel N/2, rounded down. @range 2 .. 65536
+  std::int64_t n_pixels = 256;
+  /// Direction cosines spanned by the full width: 2.0 = the whole hemisphere.
   double width_direction_cosines = 2.0;
   std::string implementation = "auto";  ///< auto | reference | cpu | cpu:avx512 ...
   /// Called between parts of the work with the share that is done; false stops it, and the image is
   /// left empty. The thread is that of execute().
   std::function<bool(double done)> go_on{};
+  SamplePath path = SamplePath::automatic;
+  /// Of the paths "gridded" (but for w) and "w-stacked": the largest difference from the exact sum,
+  /// as a share of the weighted mean of |V|. @range 1e-12 .. 0.01
+  double max_error = 1e-6;
 };
 
 /// One visibility sample; (u, v, w) = (r_i - r_j) along l, m, s_0, in wavelengths.
@@ -209,11 +226,16 @@ class Imager {
   virtual void execute(Queue& queue, const std::vector<Sample>& samples,
                        std::vector<double>& image) = 0;
   virtual std::string_view implementation() const = 0;
+  /// What is taken; of the path "auto": what the last execute() took.
+  virtual SamplePath path() const = 0;
   virtual const Config& config() const = 0;
 };
 
 std::unique_ptr<Imager> make_imager(Queue& queue, const Config& config);
 std::vector<std::string> available_implementations();
+/// What the path "gridded" leaves out: the largest phase error at the edge of the picture. @unit
+/// rad
+double w_phase_error_rad(const Config& config, const std::vector<Sample>& samples);
 
 /// (l, m) of a pixel centre, fractional pixels allowed.
 struct Direction {

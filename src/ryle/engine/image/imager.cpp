@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/engine/image/image.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <limits>
@@ -10,8 +13,8 @@
 #include "ryle/core/units.hpp"
 #include "ryle/device/implementation.hpp"
 #include "ryle/engine/image/cpu/sum_kernel.hpp"
-#include "ryle/engine/image/imager_grid.hpp"
 #include "ryle/engine/image/runs.hpp"
+#include "ryle/engine/image/w_stack.hpp"
 
 namespace ryle::image {
 namespace {
@@ -56,6 +59,7 @@ class ReferenceImager final : public Imager {
     }
   }
   std::string_view implementation() const override { return "image/reference"; }
+  SamplePath path() const override { return SamplePath::direct; }
   const Config& config() const override { return config_; }
 
  private:
@@ -80,21 +84,13 @@ class ReferenceImager final : public Imager {
 /// number of workers.
 class CpuImager final : public Imager {
  public:
-  CpuImager(const Config& config, Kernel kernel) : config_(config), kernel_(std::move(kernel)) {
-    const std::int64_t n = config_.n_pixels;
-    for (std::int64_t y = 0; y < n; ++y) {
-      for (std::int64_t x = 0; x < n; ++x) {
-        const auto [l, m] =
-            direction_of_pixel(config_, static_cast<double>(x), static_cast<double>(y));
-        if (l * l + m * m < 1) pixels_.push_back(y * n + x);
-      }
-    }
-  }
+  CpuImager(const Config& config, Kernel kernel) : config_(config), kernel_(std::move(kernel)) {}
   void execute(Queue& queue, const std::vector<Sample>& samples,
                std::vector<double>& image) override {
     image.assign(config_.n_pixels * config_.n_pixels, kNaN);
     const detail::Plan plan = detail::plan_runs(samples);
     if (plan.runs.empty()) return;
+    find_pixels();
     const auto n_pixels = static_cast<std::int64_t>(pixels_.size());
     const std::int64_t n_blocks =
         (n_pixels + detail::kPixelsPerBlock - 1) / detail::kPixelsPerBlock;
@@ -111,10 +107,12 @@ class CpuImager final : public Imager {
     }
   }
   std::string_view implementation() const override { return kernel_.reported; }
+  SamplePath path() const override { return SamplePath::direct; }
   const Config& config() const override { return config_; }
   /// Predicted time, from one block of pixels timed on these samples.
-  double seconds(const std::vector<Sample>& samples, int n_workers) const {
+  double seconds(const std::vector<Sample>& samples, int n_workers) {
     const detail::Plan plan = detail::plan_runs(samples);
+    find_pixels();
     if (plan.runs.empty() || pixels_.empty()) return 0;
     std::vector<double> image(config_.n_pixels * config_.n_pixels, kNaN);
     const std::clock_t start = std::clock();  // of the processor: other programs do not count
@@ -125,6 +123,17 @@ class CpuImager final : public Imager {
   }
 
  private:
+  void find_pixels() {
+    if (!pixels_.empty()) return;
+    const std::int64_t n = config_.n_pixels;
+    for (std::int64_t y = 0; y < n; ++y) {
+      for (std::int64_t x = 0; x < n; ++x) {
+        const auto [l, m] =
+            direction_of_pixel(config_, static_cast<double>(x), static_cast<double>(y));
+        if (l * l + m * m < 1) pixels_.push_back(y * n + x);
+      }
+    }
+  }
   void sum_block(const detail::Plan& plan, std::int64_t first, std::vector<double>& image) const {
     detail::PixelBlock block;
     const auto last = static_cast<std::int64_t>(pixels_.size()) - 1;
@@ -153,58 +162,102 @@ class CpuImager final : public Imager {
 class CheapestImager final : public Imager {
  public:
   CheapestImager(const Config& config, const Kernel& kernel)
-      : sum_(config, kernel), grid_(config), chosen_(&sum_) {}
+      : sum_(config, kernel),
+        flat_(config, kernel.needs, SamplePath::gridded),
+        stack_(config, kernel.needs, SamplePath::w_stacked),
+        isa_(kernel.needs),
+        chosen_(&sum_) {}
   void execute(Queue& queue, const std::vector<Sample>& samples,
                std::vector<double>& image) override {
-    // Less work than this is done before any prediction of it.
-    constexpr double kSmall = 3e9;
-    const auto n = static_cast<double>(config().n_pixels);
-    chosen_ = &sum_;
-    if (n * n * static_cast<double>(samples.size()) > kSmall) {
-      const double grid_s = detail::grid_seconds(config(), samples, queue.n_workers());
-      if (grid_s < 0.5 * sum_.seconds(samples, queue.n_workers())) chosen_ = &grid_;
-    }
+    chosen_ = choose(queue, samples);
     chosen_->execute(queue, samples, image);
   }
   std::string_view implementation() const override { return chosen_->implementation(); }
+  SamplePath path() const override { return chosen_->path(); }
   const Config& config() const override { return sum_.config(); }
 
  private:
+  Imager* choose(Queue& queue, const std::vector<Sample>& samples) {
+    // Less work than this is done before any prediction of it; no core sums faster than this.
+    constexpr double kSmall = 1e9, kFastestPerSecond = 4e10;
+    const auto n = static_cast<double>(config().n_pixels);
+    const double terms = n * n * static_cast<double>(samples.size());
+    if (!(terms > kSmall)) return &sum_;
+    const detail::SampleExtent extent = detail::extent_of(queue, samples);
+    const bool flat = detail::w_is_negligible(config(), extent);
+    const int workers = queue.n_workers();
+    const double grid_s = detail::stack_seconds(config(), isa_, extent, flat, workers);
+    const bool far = terms / (kFastestPerSecond * std::max(1, workers)) > 2 * grid_s;
+    if (!far && !(grid_s < 0.5 * sum_.seconds(samples, workers))) return &sum_;
+    return flat ? &flat_ : &stack_;
+  }
   CpuImager sum_;
-  detail::GridImager grid_;
+  detail::StackImager flat_, stack_;
+  std::string isa_;
   Imager* chosen_;
 };
 
 void validate(const Config& config) {
-  if (config.n_pixels < 2 || config.n_pixels > 16384 || config.n_pixels % 2 != 0) {
+  if (config.n_pixels < 2 || config.n_pixels > 65536) {
     throw ConfigError("image size of " + std::to_string(config.n_pixels) +
-                      " pixels: must be an even number from 2 to 16384");
+                      " pixels: must be from 2 to 65536");
   }
   if (!(config.width_direction_cosines > 0) || config.width_direction_cosines > 4) {
     throw ConfigError(
         "image width of " + std::to_string(config.width_direction_cosines) +
         " direction cosines: must be above 0 and at most 4 (2 is the whole hemisphere)");
   }
+  if (!(config.max_error >= 1e-12) || config.max_error > 0.01) {
+    throw ConfigError(
+        fmt::format("image accuracy of {:g}: must be from 1e-12 to 0.01", config.max_error));
+  }
 }
+
+constexpr std::array kSamplePaths{SamplePath::automatic, SamplePath::direct, SamplePath::gridded,
+                                  SamplePath::w_stacked};
 
 }  // namespace
 
+std::string_view name(SamplePath path) {
+  switch (path) {
+    case SamplePath::automatic:
+      return "auto";
+    case SamplePath::direct:
+      return "direct";
+    case SamplePath::gridded:
+      return "gridded";
+    case SamplePath::w_stacked:
+      return "w-stacked";
+  }
+  return "";
+}
+
+std::optional<SamplePath> sample_path_named(std::string_view text) {
+  for (const SamplePath path : kSamplePaths)
+    if (name(path) == text) return path;
+  return std::nullopt;
+}
+
+double w_phase_error_rad(const Config& config, const std::vector<Sample>& samples) {
+  Queue queue = Queue::cpu();
+  return detail::flat_phase_error_rad(config, detail::extent_of(queue, samples));
+}
+
 Direction direction_of_pixel(const Config& config, double x, double y) {
-  const auto n = static_cast<double>(config.n_pixels);
-  const double cell = config.width_direction_cosines / n;
-  return {-(x - n / 2) * cell, (y - n / 2) * cell};
+  const auto middle = static_cast<double>(config.n_pixels / 2);
+  const double cell = config.width_direction_cosines / static_cast<double>(config.n_pixels);
+  return {-(x - middle) * cell, (y - middle) * cell};
 }
 
 Pixel pixel_of_direction(const Config& config, double l, double m) {
-  const auto n = static_cast<double>(config.n_pixels);
-  const double cell = config.width_direction_cosines / n;
-  return {n / 2 - l / cell, n / 2 + m / cell};
+  const auto middle = static_cast<double>(config.n_pixels / 2);
+  const double cell = config.width_direction_cosines / static_cast<double>(config.n_pixels);
+  return {middle - l / cell, middle + m / cell};
 }
 
 std::vector<std::string> available_implementations() {
   std::vector<std::string> names;
   for (const auto& kernel : usable_kernels()) names.push_back(kernel.name);
-  names.emplace_back("cpu:grid");
   names.emplace_back("reference");
   return names;
 }
@@ -212,16 +265,24 @@ std::vector<std::string> available_implementations() {
 std::unique_ptr<Imager> make_imager(Queue& queue, const Config& config) {
   validate(config);
   if (queue.back_end() != BackEnd::cpu) {
-    throw UnsupportedError("image: the direct Fourier sum runs on a cpu queue only");
+    throw UnsupportedError("image: samples are imaged on a cpu queue only");
   }
-  const auto kernels = usable_kernels();
-  if (config.implementation == "auto" || config.implementation == "cpu")
-    return std::make_unique<CheapestImager>(config, kernels.front());
   const std::string chosen = choose_implementation(
       BackEnd::cpu, {"image", config.implementation, "", available_implementations()});
-  if (chosen == "cpu:grid") return std::make_unique<detail::GridImager>(config);
-  for (const auto& kernel : kernels)
-    if (chosen == kernel.name) return std::make_unique<CpuImager>(config, kernel);
+  const bool grids = config.path == SamplePath::gridded || config.path == SamplePath::w_stacked;
+  for (const auto& kernel : usable_kernels()) {
+    if (chosen != kernel.name) continue;
+    if (grids) return std::make_unique<detail::StackImager>(config, kernel.needs, config.path);
+    // A set of instructions that is asked for by name makes the sum itself.
+    if (config.path == SamplePath::automatic &&
+        config.implementation.find(':') == std::string::npos)
+      return std::make_unique<CheapestImager>(config, kernel);
+    return std::make_unique<CpuImager>(config, kernel);
+  }
+  if (grids) {
+    throw UnsupportedError("image: the reference is a direct sum; the path " +
+                           std::string(name(config.path)) + " takes auto, cpu or cpu:...");
+  }
   return std::make_unique<ReferenceImager>(config);
 }
 

@@ -66,6 +66,7 @@ class Equalizer {
   bool equalizes_ = true;
 };
 
+constexpr double kPhaseError_rad = 0.1;  // loses 0.2 % of the flux
 constexpr std::int64_t kMaxChannelAverage = std::int64_t{1} << 31;
 
 /// A Gaussian beam of full width F has the transform exp(-(pi F)^2 (u^2 + v^2) / (4 ln 2)).
@@ -123,11 +124,8 @@ class SampleMaker {
     }
     if (weight == 0) return;
     const double per_wavelength = weighted_hz / weight / kSpeedOfLight_m_per_s;
-    const double uv2 =
-        (uvw_m[0] * uvw_m[0] + uvw_m[1] * uvw_m[1]) * per_wavelength * per_wavelength;
-    const double taper = uv_taper(uv2, options_.taper_fwhm);
     samples.push_back({uvw_m[0] * per_wavelength, uvw_m[1] * per_wavelength,
-                       uvw_m[2] * per_wavelength, sum / weight, taper * weight});
+                       uvw_m[2] * per_wavelength, sum / weight, weight});
   }
 
   const Observation& observation_;
@@ -183,6 +181,10 @@ std::vector<image::Sample> image_samples(const Observation& observation,
   std::vector<image::Sample> samples;
   const SampleMaker maker(observation, options);
   for (const auto& dump : dumps) maker.add(dump, samples);
+  // A cell of the picture's own uv plane: fringes that differ by less look the same in it.
+  image::weigh(samples, options.weighting, options.robust, 1 / options.width);
+  for (auto& sample : samples)
+    sample.weight *= uv_taper(sample.u * sample.u + sample.v * sample.v, options.taper_fwhm);
   return samples;
 }
 
@@ -194,18 +196,30 @@ ImagingResult make_image(Queue& queue, const Observation& observation,
   }
   // The sum over samples has CPU implementations only; the engines before it may run on a GPU.
   Queue host = queue.back_end() == BackEnd::cpu ? queue : Queue::cpu();
-  const auto imager = image::make_imager(
-      host, {options.n_pixels, options.width, options.implementation, options.go_on});
-  std::vector<double> pixels;
-  imager->execute(host, samples, pixels);
-  if (pixels.empty()) throw Error(ExitCode::try_again, "stopped by a signal: no image was made");
+  // Two pictures share one line of progress.
+  const double share = options.want_psf ? 0.5 : 1;
+  double before = 0;
+  image::Config config;
+  config.n_pixels = options.n_pixels;
+  config.width_direction_cosines = options.width;
+  config.implementation = options.implementation;
+  config.path = options.path;
+  config.max_error = options.max_error;
+  if (options.go_on)
+    config.go_on = [&](double done) { return options.go_on(before + share * done); };
+  const auto imager = image::make_imager(host, config);
+  const auto picture_of = [&](const std::vector<image::Sample>& of) {
+    std::vector<double> pixels;
+    imager->execute(host, of, pixels);
+    if (pixels.empty()) throw Error(ExitCode::try_again, "stopped by a signal: no image was made");
+    return std::vector<float>(pixels.begin(), pixels.end());
+  };
 
   ImagingResult result;
   result.equalized = options.equalize_inputs &&
                      std::any_of(dumps.begin(), dumps.end(), [](const VisibilityDump& dump) {
                        return Equalizer(dump).equalizes();
                      });
-  result.implementation = std::string(imager->implementation());
   result.n_samples = static_cast<std::int64_t>(samples.size());
   SkyImage& image = result.image;
   image.n_pixels = options.n_pixels;
@@ -214,7 +228,11 @@ ImagingResult make_image(Queue& queue, const Observation& observation,
     throw ConfigError("stokes \"" + options.stokes + "\": the data hold " + single + " alone");
   }
   image.stokes = {stokes_code(single.empty() ? options.stokes : single)};
-  image.pixels.assign(pixels.begin(), pixels.end());
+  image.pixels = picture_of(samples);
+  result.path = imager->path();
+  result.implementation = std::string(imager->implementation());
+  image.metadata.path = std::string(image::name(result.path));
+  image.metadata.implementation = result.implementation;
   image.cell_direction_cosine = options.width / static_cast<double>(options.n_pixels);
   image.center = observation.phase_center;
   const auto& f = observation.frequency;
@@ -227,6 +245,30 @@ ImagingResult make_image(Queue& queue, const Observation& observation,
   image.unit = result.equalized ? "" : observation.flux_unit == "Jy" ? "Jy/beam" : "uncalibrated";
   if (const auto beam = image::dirty_beam(host, samples))
     image.beam = SynthesizedBeam{beam->major, beam->minor, beam->angle_rad};
+  if (!image.beam) {
+    result.warnings.emplace_back(
+        "no BMAJ, BMIN and BPA: the dirty beam has no main lobe that closes (are all baselines on "
+        "one line?)");
+  }
+  if (options.path == image::SamplePath::gridded) {
+    const double wrong_rad = image::w_phase_error_rad(config, samples);
+    if (wrong_rad > kPhaseError_rad) {
+      result.warnings.push_back(fmt::format(
+          "the path gridded leaves out w: phases at the edge of the picture are up to {:.2g} rad "
+          "wrong, and sources there lose flux; w-stacked keeps it",
+          wrong_rad));
+    }
+  }
+  if (options.want_psf) {
+    before = share;
+    std::vector<image::Sample> ones = samples;
+    for (auto& sample : ones) {
+      if (std::isfinite(std::abs(sample.visibility))) sample.visibility = 1;
+    }
+    result.psf = image;
+    result.psf->unit = "";
+    result.psf->pixels = picture_of(ones);
+  }
   return result;
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/image/image.hpp"
+#include "ryle/engine/image/weighting.hpp"
 #include "ryle/io/image/image_file.hpp"
 #include "ryle/telescope/observation.hpp"
 
@@ -25,12 +27,17 @@ struct ImagingOptions {
   double taper_fwhm = 0;
   std::string stokes = "I";  ///< I (mean of XX and YY), XX or YY
   std::string implementation = "auto";
+  image::SamplePath path = image::SamplePath::automatic;
+  double max_error = 1e-6;  ///< as image::Config::max_error
+  image::Weighting weighting = image::Weighting::natural;
+  double robust = 0;      ///< of Weighting::briggs
+  bool want_psf = false;  ///< make ImagingResult::psf too
   /// As image::Config::go_on.
   std::function<bool(double done)> go_on{};
 };
 
 /// Visibility samples of an image: baselines, channel groups, the chosen polarization, weights =
-/// exact counts.
+/// exact counts, changed by the weighting and the taper.
 std::vector<image::Sample> image_samples(const Observation& observation,
                                          std::span<const VisibilityDump> dumps,
                                          const ImagingOptions& options);
@@ -40,8 +47,12 @@ struct ImagingResult {
   std::string implementation;
   std::int64_t n_samples = 0;
   bool equalized = false;  ///< asked for, and there were autocorrelations to do it by
+  image::SamplePath path = image::SamplePath::direct;  ///< what was taken
+  /// The dirty beam: the picture of a source of 1 at the center. Empty unless asked for.
+  std::optional<SkyImage> psf;
+  std::vector<std::string> warnings;
 };
-/// Direct Fourier sum of all dumps about the phase center. Throws FormatError when nothing is
+/// Dirty image of all dumps about the phase center. Throws FormatError when nothing is
 /// unflagged, Error (exit 75) when options.go_on stopped it.
 ImagingResult make_image(Queue& queue, const Observation& observation,
                          std::span<const VisibilityDump> dumps, const ImagingOptions& options);

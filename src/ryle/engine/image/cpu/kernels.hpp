@@ -10,13 +10,14 @@
 /// everybody.
 namespace ryle::image::detail {
 
-using CpuPass = simd::FftPass<float>;
 /// @pre at least two passes, the first with stride 1
-struct CpuTransform {
+template <class Real>
+struct TransformOf {
   std::int64_t n = 0;
   int n_passes = 0;
-  const CpuPass* passes = nullptr;
+  const simd::FftPass<Real>* passes = nullptr;
 };
+using CpuTransform = TransformOf<float>;
 
 /// E-field imaging: what does not change with the channel.
 struct FieldShape {

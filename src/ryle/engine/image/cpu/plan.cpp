@@ -51,7 +51,8 @@ const CpuKernels& cpu_kernels(std::string_view isa) {
                          "\"; there is avx512, avx2 and generic");
 }
 
-TransformTables::TransformTables(std::int64_t n) {
+template <class Real>
+TransformTablesOf<Real>::TransformTablesOf(std::int64_t n) {
   const auto radices = radices_of(n);
   std::int64_t product = 1;
   for (const int r : radices) product *= r;
@@ -59,8 +60,20 @@ TransformTables::TransformTables(std::int64_t n) {
     throw ConfigError("imager: no transform of " + std::to_string(n) +
                       " points; sizes are 2^a 3^b 5^c from 4");
   }
-  passes_ = math::FftPasses<float>(radices, +1);
+  passes_ = math::FftPasses<Real>(radices, +1);
   plan_ = {n, static_cast<int>(passes_.list().size()), passes_.list().data()};
+}
+template class TransformTablesOf<float>;
+template class TransformTablesOf<double>;
+
+std::int64_t transform_size(std::int64_t n) {
+  for (std::int64_t size = std::max<std::int64_t>(n, 16);; ++size) {
+    std::int64_t rest = size;
+    for (const int p : {2, 3, 5}) {
+      while (rest % p == 0) rest /= p;
+    }
+    if (rest == 1) return size;
+  }
 }
 
 CpuRoles make_roles(const AllSkyConfig& config) {

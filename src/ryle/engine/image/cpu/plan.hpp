@@ -19,19 +19,23 @@ namespace ryle::image::detail {
 /// isa: "avx512", "avx2" or "generic".
 const CpuKernels& cpu_kernels(std::string_view isa);
 
-/// Owns the passes of a CpuTransform. Not copyable: the plan points into it.
-class TransformTables {
+/// Owns the passes of a transform with the + sign. Not copyable: the plan points into it.
+template <class Real>
+class TransformTablesOf {
  public:
   /// @pre n = 2^a 3^b 5^c, at least two factors
-  explicit TransformTables(std::int64_t n);
-  TransformTables(const TransformTables&) = delete;
-  TransformTables& operator=(const TransformTables&) = delete;
-  const CpuTransform& plan() const { return plan_; }
+  explicit TransformTablesOf(std::int64_t n);
+  TransformTablesOf(const TransformTablesOf&) = delete;
+  TransformTablesOf& operator=(const TransformTablesOf&) = delete;
+  const TransformOf<Real>& plan() const { return plan_; }
 
  private:
-  CpuTransform plan_;
-  math::FftPasses<float> passes_;
+  TransformOf<Real> plan_;
+  math::FftPasses<Real> passes_;
 };
+using TransformTables = TransformTablesOf<float>;
+/// The smallest size from n on that TransformTablesOf takes.
+std::int64_t transform_size(std::int64_t n);
 
 /// Inputs and antennas that take part, in compact lists.
 struct CpuRoles {
