@@ -37,7 +37,7 @@ struct Options {
   int n_workers = 1;
   bool quick = false;  ///< one small case, for tests
   double seconds_per_case = 0.5;
-  std::string path = "all";  ///< image: one path by name
+  std::string path = "all";  ///< image: one path by name, "w-stacked" included
   bool calibrate = false;    ///< image: measure the rates of the planner first and keep them
   std::function<void(const std::string&)> notice = [](const std::string&) {};
 };
@@ -56,6 +56,8 @@ void bench_grid(const Options& options, const Emit& emit);
 void bench_ingest(const Options& options, const Emit& emit);
 /// Voltages or visibilities in memory to all-sky images; rows carry the planner's prediction.
 void bench_image(const Options& options, const Emit& emit);
+/// Visibilities in memory to a dirty image by w-stacking, at three accuracies.
+void bench_sample_image(const Options& options, const Emit& emit);
 /// The block of Magro 2014: exact dedispersion, boxcars and peaks.
 void bench_search(const Options& options, const Emit& emit);
 void bench_path(const Options& options,

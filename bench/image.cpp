@@ -289,6 +289,9 @@ void bench_image(const Options& options, const Emit& emit) {
     options.notice(file.empty() ? "not kept: neither XDG_CACHE_HOME nor HOME is set"
                                 : "kept in " + file);
   }
+  const bool stacked = options.path == image::name(image::SamplePath::w_stacked);
+  if (stacked || options.path == "all") bench_sample_image(options, emit);
+  if (stacked) return;
   for (const auto& k : image_cases(options.quick)) {
     if (options.path != "all" && image::path_named(options.path) != k.path) continue;
     measure(options, k, model, queue, probe, emit);

@@ -55,7 +55,8 @@ void add_bench(CLI::App& app, Context& context) {
       ->capture_default_str();
   sub->add_option("--seconds", options->seconds_per_case, "time per case")->capture_default_str();
   sub->add_flag("--quick", options->quick, "one small case");
-  sub->add_option("--path", options->path, "image: all, efield, vis-grid, vis-dft or efield-dft")
+  sub->add_option("--path", options->path,
+                  "image: all, efield, vis-grid, vis-dft, efield-dft or w-stacked")
       ->capture_default_str();
   sub->add_flag("--calibrate", options->calibrate,
                 "image: measure the rates that the planner uses and keep them for this machine");

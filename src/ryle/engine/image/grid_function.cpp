@@ -25,8 +25,8 @@ std::vector<double> chebyshev_series(std::int64_t n, const Function& function) {
   for (std::int64_t d = 0; d < n; ++d) {
     double sum = 0;
     for (std::int64_t j = 0; j < n; ++j)
-      sum += values[j] * std::cos(kPi * static_cast<double>(d) * (static_cast<double>(j) + 0.5) /
-                                  count);
+      sum += values[j] *
+             std::cos(kPi * static_cast<double>(d) * (static_cast<double>(j) + 0.5) / count);
     series[d] = (d == 0 ? 1 : 2) * sum / count;
   }
   return series;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <ctime>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -20,9 +21,9 @@
 namespace ryle::image::detail {
 namespace {
 
-constexpr double kSingleFrom = 1e-6;     // errors from here on allow cells in float
-constexpr std::int64_t kChunk = 65536;   // samples
-constexpr double kMaxBatchBytes = 2e9;   // of the planes that are made at the same time
+constexpr double kSingleFrom = 1e-6;    // errors from here on allow cells in float
+constexpr std::int64_t kChunk = 65536;  // samples
+constexpr double kMaxBatchBytes = 2e9;  // of the planes that are made at the same time
 
 bool counts(const Sample& s) {
   return s.weight > 0 && std::isfinite(s.weight) && std::isfinite(std::abs(s.visibility)) &&
@@ -37,16 +38,15 @@ double depth_of(const Config& config) {
 }
 
 double memory_bytes() {
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<double>(sysconf(_SC_PAGESIZE));
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 /// Cells along one axis of the grid.
 struct CellAxis {
-  std::int64_t grid = 0;    ///< points of the transform
-  double per_wave = 0;      ///< cells
-  std::int64_t first = 0;   ///< cell of the transform that is cell 0 of the memory
-  bool wraps = false;       ///< the samples span more than the grid
+  std::int64_t grid = 0;   ///< points of the transform
+  double per_wave = 0;     ///< cells
+  std::int64_t first = 0;  ///< cell of the transform that is cell 0 of the memory
+  bool wraps = false;      ///< the samples span more than the grid
   std::int64_t tiles = 0, cells = 0, used = 0;
 
   CellAxis() = default;
@@ -58,8 +58,8 @@ struct CellAxis {
     wraps = !(to - from <= static_cast<double>(grid));
     first = wraps ? 0 : static_cast<std::int64_t>(from);
     const std::int64_t span = wraps ? grid : static_cast<std::int64_t>(to - from);
-    tiles = (span + kTileCells - 1) / kTileCells;
-    cells = tiles * kTileCells + kTileMargin;
+    tiles = (span + kStackTileCells - 1) / kStackTileCells;
+    cells = tiles * kStackTileCells + kStackTileMargin;
     used = std::min(grid, span);
   }
   /// First cell of a sample in memory, and how far that is above the end of its function.
@@ -71,7 +71,7 @@ struct CellAxis {
     const double cell = std::ceil(end);
     auto at = static_cast<std::int64_t>(cell);
     if (at < 0) at += grid;
-    return {std::clamp<std::int64_t>(at, 0, tiles * kTileCells - 1), cell - end};
+    return {std::clamp<std::int64_t>(at, 0, tiles * kStackTileCells - 1), cell - end};
   }
 };
 
@@ -110,10 +110,10 @@ StackWork work_of(const StackPlan& plan, std::int64_t n_samples, bool single) {
   const auto points = static_cast<double>(plan.u.grid);
   const auto pixels = static_cast<double>(plan.n_pixels);
   const double transforms = static_cast<double>(plan.u.used) + pixels;
-  const double plane_s = transforms * 5 * points * std::log2(points) / kNominalFlops * slower +
-                         1.5e-9 * pixels * pixels * slower +
-                         2e-9 * static_cast<double>(plan.u.cells) *
-                             static_cast<double>(plan.v.cells) * slower;
+  const double plane_s =
+      transforms * 5 * points * std::log2(points) / kNominalFlops * slower +
+      1.5e-9 * pixels * pixels * slower +
+      2e-9 * static_cast<double>(plan.u.cells) * static_cast<double>(plan.v.cells) * slower;
   return {reach * visit_s * static_cast<double>(n_samples),
           plane_s * static_cast<double>(plan.n_planes)};
 }
@@ -141,9 +141,9 @@ StackPlan plan_with(const Config& config, const SampleExtent& extent, bool flat,
   const double half = 0.5 * static_cast<double>(support);
   const double first = std::ceil(extent.min_w / plan.plane_waves - half);
   plan.first_wave = first * plan.plane_waves;
-  plan.n_planes = static_cast<std::int64_t>(std::ceil(extent.max_w / plan.plane_waves - half) -
-                                            first) +
-                  support;
+  plan.n_planes =
+      static_cast<std::int64_t>(std::ceil(extent.max_w / plan.plane_waves - half) - first) +
+      support;
   return plan;
 }
 
@@ -216,8 +216,8 @@ class Stack {
         config_(config),
         plan_(plan),
         kernels_(stack_kernels<Real>(isa)),
-        polynomials_(grid_polynomials<Real>(plan.function,
-                                            std::max(1e-15, 0.02 * config.max_error))),
+        polynomials_(
+            grid_polynomials<Real>(plan.function, std::max(1e-15, 0.02 * config.max_error))),
         inverse_(plan.function),
         x_(plan, plan.u, inverse_),
         y_(plan, plan.v, inverse_),
@@ -240,9 +240,9 @@ class Stack {
     for (std::int64_t first = 0; first < plan_.n_planes; first += batch) {
       const std::int64_t count = std::min(batch, plan_.n_planes - first);
       const auto share = [&](double done) {
-        return !config_.go_on || config_.go_on((static_cast<double>(first) +
-                                                done * static_cast<double>(count)) /
-                                               static_cast<double>(plan_.n_planes));
+        return !config_.go_on ||
+               config_.go_on((static_cast<double>(first) + done * static_cast<double>(count)) /
+                             static_cast<double>(plan_.n_planes));
       };
       if (!share(0) || !lay(first, count, share)) return false;
       if (!share(0.6)) return false;
@@ -279,9 +279,7 @@ class Stack {
   std::int64_t point() const { return 2 * lanes_; }
   std::int64_t block_stride() const { return plan_.v.cells * point(); }
   std::int64_t middle_stride() const { return plan_.u.cells * point(); }
-  std::int64_t scratch_numbers() const {
-    return (n_blocks_ * lanes_ + 2 * plan_.u.grid) * point();
-  }
+  std::int64_t scratch_numbers() const { return (n_blocks_ * lanes_ + 2 * plan_.u.grid) * point(); }
   StackTransform<Real> transform_plan() const {
     StackTransform<Real> t;
     t.transform = tables_.plan();
@@ -297,22 +295,29 @@ class Stack {
     const auto n = static_cast<std::int64_t>(samples.size());
     const std::int64_t n_chunks = (n + kChunk - 1) / kChunk;
     const std::int64_t n_tiles = plan_.u.tiles * plan_.v.tiles;
-    std::vector<Placed> placed(n);
-    std::vector<std::int64_t> tile_of(n, -1);
-    const double scale = extent.max_amplitude > 0 ? 1 / extent.max_amplitude : 0;
-    queue_.parallel_for(n_chunks, [&](std::int64_t chunk) {
-      const std::int64_t end = std::min(n, (chunk + 1) * kChunk);
-      for (std::int64_t k = chunk * kChunk; k < end; ++k)
-        if (counts(samples[k])) tile_of[k] = place(samples[k], scale, placed[k]);
+    // The tile of a sample, then its place in the list.
+    std::vector<std::int64_t> place_of(n, -1);
+    const auto in_chunks = [&](const std::function<void(std::int64_t)>& body) {
+      queue_.parallel_for(n_chunks, [&](std::int64_t chunk) {
+        const std::int64_t end = std::min(n, (chunk + 1) * kChunk);
+        for (std::int64_t k = chunk * kChunk; k < end; ++k) body(k);
+      });
+    };
+    in_chunks([&](std::int64_t k) {
+      if (counts(samples[k])) place_of[k] = tile_of(samples[k]);
     });
     begin_.assign(n_tiles + 1, 0);
-    for (const std::int64_t tile : tile_of)
+    for (const std::int64_t tile : place_of)
       if (tile >= 0) ++begin_[tile + 1];
     for (std::int64_t tile = 0; tile < n_tiles; ++tile) begin_[tile + 1] += begin_[tile];
-    sorted_.resize(begin_.back());
     std::vector<std::int64_t> next(begin_.begin(), begin_.end() - 1);
-    for (std::int64_t k = 0; k < n; ++k)
-      if (tile_of[k] >= 0) sorted_[next[tile_of[k]]++] = placed[k];
+    for (std::int64_t& place : place_of)
+      if (place >= 0) place = next[place]++;
+    sorted_.resize(begin_.back());
+    const double scale = extent.max_amplitude > 0 ? 1 / extent.max_amplitude : 0;
+    in_chunks([&](std::int64_t k) {
+      if (place_of[k] >= 0) fill(samples[k], scale, sorted_[place_of[k]]);
+    });
     for (auto& list : tiles_) list.clear();
     for (std::int64_t tile = 0; tile < n_tiles; ++tile) {
       if (begin_[tile] == begin_[tile + 1]) continue;
@@ -328,14 +333,21 @@ class Stack {
     }
   }
 
-  /// @returns the tile
-  std::int64_t place(const Sample& s, double scale, Placed& placed) const {
+  std::int64_t tile_of(const Sample& s) const {
+    const double sign = s.w < 0 ? -1 : 1;
+    const std::int64_t support = plan_.function.support;
+    const std::int64_t u = plan_.u.place(sign * s.u, support).first;
+    const std::int64_t v = plan_.v.place(sign * s.v, support).first;
+    return v / kStackTileCells * plan_.u.tiles + u / kStackTileCells;
+  }
+
+  void fill(const Sample& s, double scale, Placed& placed) const {
     const double sign = s.w < 0 ? -1 : 1;
     const std::int64_t support = plan_.function.support;
     const auto [u, fraction_u] = plan_.u.place(sign * s.u, support);
     const auto [v, fraction_v] = plan_.v.place(sign * s.v, support);
-    placed.u = static_cast<std::int16_t>(u % kTileCells);
-    placed.v = static_cast<std::int16_t>(v % kTileCells);
+    placed.u = static_cast<std::int16_t>(u % kStackTileCells);
+    placed.v = static_cast<std::int16_t>(v % kStackTileCells);
     placed.fraction_u = static_cast<Real>(fraction_u);
     placed.fraction_v = static_cast<Real>(fraction_v);
     const double w = sign * s.w;
@@ -350,11 +362,10 @@ class Stack {
     // n - 1 = t - shift: what the shift adds is exact.
     const double turns = w * plan_.shift;
     const cf64 visibility = s.w < 0 ? std::conj(s.visibility) : s.visibility;
-    const cf64 value = s.weight * scale * visibility *
-                       std::polar(1.0, 2 * kPi * (turns - std::round(turns)));
+    const cf64 value =
+        s.weight * scale * visibility * std::polar(1.0, 2 * kPi * (turns - std::round(turns)));
     placed.re = static_cast<Real>(value.real());
     placed.im = static_cast<Real>(value.imag());
-    return v / kTileCells * plan_.u.tiles + u / kTileCells;
   }
 
   template <class Share>
@@ -403,8 +414,8 @@ class Stack {
     work.flat = plan_.flat;
     work.block_stride = block_stride();
     const std::int64_t row = tile / plan_.u.tiles, column = tile % plan_.u.tiles;
-    work.grid = grid.data() + column * (kTileCells / lanes_) * block_stride() +
-                row * kTileCells * point();
+    work.grid = grid.data() + column * (kStackTileCells / lanes_) * block_stride() +
+                row * kStackTileCells * point();
     kernels_.lay_tile(function, work);
   }
 
@@ -457,8 +468,7 @@ class Stack {
       if (pixels.first >= pixels.last) return;
       pixels.sum = sums_.data() + block * lanes_ * plan_.n_pixels;
       for (std::int64_t k = 0; k < count; ++k) {
-        pixels.w_waves =
-            plan_.first_wave + static_cast<double>(first + k) * plan_.plane_waves;
+        pixels.w_waves = plan_.first_wave + static_cast<double>(first + k) * plan_.plane_waves;
         kernels_.rows(transform, middles_[k].data() + block * middle_stride(), pixels,
                       scratch_of(slot).data());
       }
@@ -503,8 +513,7 @@ class Stack {
         if (r2 >= 1) continue;
         const double t = plan_.shift - r2 / (1 + std::sqrt(1 - r2));
         const double along_w = plan_.flat ? 1 : inverse_(t * plan_.plane_waves);
-        image[y * n + x] =
-            scale * sum[x * lanes_] * x_.correction[x] * y_.correction[y] * along_w;
+        image[y * n + x] = scale * sum[x * lanes_] * x_.correction[x] * y_.correction[y] * along_w;
       }
     });
   }
@@ -519,8 +528,8 @@ class Stack {
   TransformTablesOf<Real> tables_;
   std::int64_t lanes_, n_blocks_;
   std::vector<Placed> sorted_;
-  std::vector<std::int64_t> begin_;                  ///< [tile] of its samples
-  std::array<std::vector<std::int64_t>, 4> tiles_;   ///< of a color, those with samples
+  std::vector<std::int64_t> begin_;                 ///< [tile] of its samples
+  std::array<std::vector<std::int64_t>, 4> tiles_;  ///< of a color, those with samples
   std::vector<std::vector<Real>> grids_, middles_, scratch_;
   std::vector<double> sums_;  ///< [block of rows][x][lane]
 };
@@ -592,8 +601,8 @@ double stack_seconds(const Config& config, const std::string& isa, const SampleE
   const bool single = config.max_error >= kSingleFrom;
   if (plan.plane_bytes(single ? 4 : 8) > 0.7 * memory_bytes())
     return std::numeric_limits<double>::infinity();
-  const double speed = single ? stack_speed<float>(config, plan, isa)
-                              : stack_speed<double>(config, plan, isa);
+  const double speed =
+      single ? stack_speed<float>(config, plan, isa) : stack_speed<double>(config, plan, isa);
   return speed * plan.seconds_at_nominal / std::max(1, n_workers);
 }
 

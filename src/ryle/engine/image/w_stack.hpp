@@ -13,7 +13,7 @@ namespace ryle::image::detail {
 struct SampleExtent {
   std::int64_t n = 0;  ///< samples that count
   double total_weight = 0;
-  double max_amplitude = 0;  ///< of weight times visibility
+  double max_amplitude = 0;     ///< of weight times visibility
   double min_w = 0, max_w = 0;  ///< of |w|: the image of a sample is that of its conjugate
   /// Of u and v, turned over where w < 0.
   double min_u = 0, max_u = 0, min_v = 0, max_v = 0;
@@ -28,8 +28,8 @@ double flat_phase_error_rad(const Config& config, const SampleExtent& extent);
 
 /// @eq I(l,m) = Re sum_p exp(-2 pi i w_p t) FFT[ sum_k c_k phi(u - u_k) phi(v - v_k) phi(w_p - w_k)
 /// ]
-///     / (phi^(l) phi^(m) phi^(t)), t = n - 1 + depth / 2, phi of grid_function.hpp with the support
-///     that is predicted to be the fastest within `max_error`
+///     / (phi^(l) phi^(m) phi^(t)), t = n - 1 + depth / 2, phi of grid_function.hpp with the
+///     support that is predicted to be the fastest within `max_error`
 /// `flat`: one plane at the middle of w, t = n - 1, without phi along w.
 /// Numeric contract: within max_error of sum |c| / sum of weights, anywhere; the same bits for any
 /// number of workers. Cells are float from max_error 1e-6 on, else double; planes are added in

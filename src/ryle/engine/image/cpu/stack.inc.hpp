@@ -3,8 +3,8 @@
 // cpu/transform.inc.hpp, for float and for double, in a namespace each (cpu/stack_table.inc.hpp).
 
 inline constexpr std::int64_t kLanes = kPoint / 2;
-static_assert(kTileCells % kLanes == 0 && kTileMargin % kLanes == 0);
-inline constexpr std::int64_t kSide = kTileCells + kTileMargin;
+static_assert(kStackTileCells % kLanes == 0 && kStackTileMargin % kLanes == 0);
+inline constexpr std::int64_t kSide = kStackTileCells + kStackTileMargin;
 
 /// Weights of the cells about a point.
 template <int N>

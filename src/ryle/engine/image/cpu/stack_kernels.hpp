@@ -10,11 +10,11 @@ namespace ryle::image::detail {
 
 /// A grid is laid in tiles of this many cells a side, in memory of a worker's own: what lies within
 /// a tile of cells and its margin.
-inline constexpr std::int64_t kTileCells = 32;
-inline constexpr std::int64_t kTileMargin = 16;  ///< of the widest function
+inline constexpr std::int64_t kStackTileCells = 32;
+inline constexpr std::int64_t kStackTileMargin = 16;  ///< of the widest function
 
-/// One visibility, where it lies in its tile. The first of its cells and planes, and how far that is
-/// above the end of the function (GridPolynomials), below one.
+/// One visibility, where it lies in its tile. The first of its cells and planes, and how far that
+/// is above the end of the function (GridPolynomials), below one.
 template <class Real>
 struct StackSample {
   std::int16_t u = 0, v = 0;
@@ -45,24 +45,24 @@ template <class Real>
 struct StackTransform {
   TransformOf<Real> transform;
   std::int64_t n_pixels = 0;
-  std::int64_t n_u = 0, n_v = 0;            ///< cells that hold something, at most transform.n
-  const std::int32_t* pixel_of = nullptr;   ///< [frequency index], -1 = not in the picture
-  std::int64_t middle_stride = 0;           ///< numbers of a block of rows of the middle
+  std::int64_t n_u = 0, n_v = 0;           ///< cells that hold something, at most transform.n
+  const std::int32_t* pixel_of = nullptr;  ///< [frequency index], -1 = not in the picture
+  std::int64_t middle_stride = 0;          ///< numbers of a block of rows of the middle
 };
 
 /// Pixels of a block of `lanes` rows: [x][lane].
 struct StackPixels {
-  std::int64_t first = 0, last = 0;   ///< columns with sky
-  const double* t = nullptr;          ///< what w is multiplied with
-  const double* turns_x = nullptr;    ///< [x] of the place of the grid
-  const double* turns_y = nullptr;    ///< [lane]
+  std::int64_t first = 0, last = 0;  ///< columns with sky
+  const double* t = nullptr;         ///< what w is multiplied with
+  const double* turns_x = nullptr;   ///< [x] of the place of the grid
+  const double* turns_y = nullptr;   ///< [lane]
   double w_waves = 0;
   double* sum = nullptr;
 };
 
 template <class Real>
 struct StackKernels {
-  std::int64_t lanes;  ///< transforms at a time; kTileCells is a multiple
+  std::int64_t lanes;  ///< transforms at a time; kStackTileCells is a multiple
   /// Adds the samples of a tile to the grid of a plane. Tiles that touch must not run together.
   void (*lay_tile)(const StackFunction<Real>& function, const StackTile<Real>& tile);
   /// Transforms the columns of one block of u along v and keeps the rows of the picture:
