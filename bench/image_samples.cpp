@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Visibilities in memory to a dirty image: the recording of examples/mwa32t.toml, 16 integrations of
-// 128 channels and 496 baselines, on 1,024 x 1,024 pixels of the hemisphere.
+// Visibilities in memory to a dirty image: the recording of examples/mwa32t.toml, 16 integrations
+// of 128 channels and 496 baselines, on 1,024 x 1,024 pixels of the hemisphere.
 #include <array>
 #include <cmath>
 #include <string>
@@ -50,7 +50,7 @@ bool verified_against_sum(Queue& queue, const image::Config& config,
                           const std::vector<image::Sample>& samples,
                           const std::vector<double>& picture) {
   image::Config coarse;
-  coarse.n_pixels = 16;
+  coarse.n_pixels = 8;
   coarse.width_direction_cosines = config.width_direction_cosines;
   coarse.implementation = "reference";
   std::vector<double> exact;
@@ -93,8 +93,8 @@ void bench_sample_image(const Options& options, const Emit& emit) {
     imager->execute(queue, samples, picture);
     result.verified = verified_against_sum(queue, config, samples, picture);
     if (result.verified) {
-      std::tie(result.median_s, result.min_s) = time_runs(
-          options.seconds_per_case, [&] { imager->execute(queue, samples, picture); });
+      std::tie(result.median_s, result.min_s) =
+          time_runs(options.seconds_per_case, [&] { imager->execute(queue, samples, picture); });
       result.rate = 1e-6 * static_cast<double>(samples.size()) / result.median_s;
     }
     emit(result);

@@ -78,8 +78,8 @@ def test_a_source_at_75_degrees_keeps_its_flux(visibilities, geometry, tmp_path)
 
 def test_the_beam_is_in_the_header_and_in_a_file(visibilities, geometry, tmp_path):
     psf = tmp_path / "psf.fits"
-    n = geometry[0]
-    said, _, _ = picture(visibilities, tmp_path, geometry, "--psf", psf)
+    n = 301
+    said, _, _ = picture(visibilities, tmp_path, (n, n * 0.0005, 0, 0), "--psf", psf)
     assert said["products"] == [str(tmp_path / "a.fits"), str(psf)]
     beam = fits.getdata(psf)[0, 0]
     assert beam[n // 2, n // 2] == pytest.approx(1, abs=1e-6)

@@ -21,7 +21,7 @@
 namespace ryle::image::detail {
 namespace {
 
-constexpr double kSingleFrom = 1e-6;    // errors from here on allow cells in float
+constexpr double kSingleFrom = 1e-5;    // errors from here on allow cells in float
 constexpr std::int64_t kChunk = 65536;  // samples
 constexpr double kMaxBatchBytes = 2e9;  // of the planes that are made at the same time
 

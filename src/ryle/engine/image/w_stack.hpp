@@ -32,7 +32,7 @@ double flat_phase_error_rad(const Config& config, const SampleExtent& extent);
 ///     support that is predicted to be the fastest within `max_error`
 /// `flat`: one plane at the middle of w, t = n - 1, without phi along w.
 /// Numeric contract: within max_error of sum |c| / sum of weights, anywhere; the same bits for any
-/// number of workers. Cells are float from max_error 1e-6 on, else double; planes are added in
+/// number of workers. Cells are float from max_error 1e-5 on, else double; planes are added in
 /// double.
 class StackImager final : public Imager {
  public:

@@ -10,15 +10,11 @@
 namespace ryle::image {
 namespace {
 
-/// Cell of a sample in the half plane v > 0 or (v = 0 and u >= 0).
+/// Cell of a sample, or of its conjugate, in the half plane v > 0 or (v = 0 and u >= 0).
 std::pair<std::int64_t, std::int64_t> density_cell(const Sample& s, double cell_waves) {
-  auto u = std::llround(s.u / cell_waves);
-  auto v = std::llround(s.v / cell_waves);
-  if (v < 0 || (v == 0 && u < 0)) {
-    u = -u;
-    v = -v;
-  }
-  return {v, u};
+  const double sign = s.v < 0 || (s.v == 0 && s.u < 0) ? -1 : 1;
+  return {static_cast<std::int64_t>(std::floor(sign * s.v / cell_waves)),
+          static_cast<std::int64_t>(std::floor(sign * s.u / cell_waves))};
 }
 
 bool has_weight(const Sample& s) {
