@@ -9,6 +9,7 @@
 #include "bench/bench.hpp"
 #include "bench/ingest_traffic.hpp"
 #include "ryle/core/random.hpp"
+#include "ryle/ingest/described_blocks.hpp"
 #include "ryle/ingest/fengine_blocks.hpp"
 #include "ryle/ingest/socket.hpp"
 
@@ -152,9 +153,12 @@ void bench_mode(const Traffic& traffic, SendMode mode, const Options& options, c
   }
 }
 
-// Chunks of CHIPS packets to planar blocks, one core: what the consumer pays before its engine.
-void bench_unpack(const Options& options, const Emit& emit) {
+// Chunks of CHIPS packets to planar blocks, one core: what the consumer pays before its engine. By
+// the code written for them, or by their description.
+void bench_unpack(const Options& options, bool described, const Emit& emit) {
   const FengineLayout layout{132, 512, 132, 32, options.quick ? 128 : 256};
+  const DescribedBlocks blocks(described_chips_packet(),
+                               {layout.n_channels, layout.n_inputs, layout.chunk_spectra, false});
   std::vector<Chunk> chunks(options.quick ? 1 : 12);  // 200 MB: beyond the last-level cache
   for (auto& chunk : chunks) {
     chunk.payload = Buffer<std::byte>(layout.chunk_bytes());
@@ -166,8 +170,10 @@ void bench_unpack(const Options& options, const Emit& emit) {
   }
   SpectraBlocks spectra(layout.shape());
   std::size_t next = 0;
-  const auto [median_s, min_s] = time_runs(
-      options.seconds_per_case, [&] { unpack(layout, chunks[next++ % chunks.size()], spectra); });
+  const auto [median_s, min_s] = time_runs(options.seconds_per_case, [&] {
+    const Chunk& chunk = chunks[next++ % chunks.size()];
+    described ? blocks.unpack(chunk, spectra) : unpack(layout, chunk, spectra);
+  });
   std::int64_t wrong = 0;
   const std::byte* packets = chunks[(next - 1) % chunks.size()].payload.data();
   for (std::int64_t k = 0; k < layout.chunk_bytes(); k += 97) {
@@ -178,7 +184,7 @@ void bench_unpack(const Options& options, const Emit& emit) {
   }
   Result result;
   result.engine = "ingest";
-  result.implementation = "ingest/unpack/chips";
+  result.implementation = described ? "ingest/unpack/chips-described" : "ingest/unpack/chips";
   result.device = device_description(1);
   result.sizes = {{"n_channels", 132},
                   {"n_inputs", 512},
@@ -197,7 +203,7 @@ void bench_unpack(const Options& options, const Emit& emit) {
 }  // namespace
 
 void bench_ingest(const Options& options, const Emit& emit) {
-  bench_unpack(options, emit);
+  for (const bool described : {false, true}) bench_unpack(options, described, emit);
   // Beside each codec the description of the same packets.
   for (const auto& traffic :
        {mwa32t_traffic(), described_mwa32t_traffic(), chips_traffic(), described_chips_traffic()}) {

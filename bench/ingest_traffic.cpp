@@ -206,10 +206,9 @@ class DescribedMwa32tTraffic final : public Mwa32tTraffic {
 class DescribedChipsTraffic final : public ChipsTraffic {
  public:
   std::string name() const override { return "chips-described"; }
-  BoundSource open() const override {
-    DescribedSourceConfig config;
-    auto& d = config.packet;
-    d.length = static_cast<std::uint32_t>(packet_bytes());
+  static wire::PacketDescription packet() {
+    wire::PacketDescription d;
+    d.length = wire::kChipsHeaderBytes + kPayload;
     d.header = {header_field(wire::FieldMeaning::board, 0, 1),
                 header_field(wire::FieldMeaning::constant, 2, 1),
                 header_field(wire::FieldMeaning::first_channel, 6, 2),
@@ -219,6 +218,11 @@ class DescribedChipsTraffic final : public ChipsTraffic {
     d.payload_offset = wire::kChipsHeaderBytes;
     d.order = {{wire::Axis::channel, kChannels}, {wire::Axis::input, wire::kChipsInputsPerBoard}};
     d.sample.bits = 4;
+    return d;
+  }
+  BoundSource open() const override {
+    DescribedSourceConfig config;
+    config.packet = packet();
     config.n_inputs = kBoards * wire::kChipsInputsPerBoard;
     config.first_channel = kFirstChannel;
     config.n_channels = kChannels;
@@ -239,6 +243,7 @@ std::unique_ptr<Traffic> described_mwa32t_traffic() {
 std::unique_ptr<Traffic> described_chips_traffic() {
   return std::make_unique<DescribedChipsTraffic>();
 }
+wire::PacketDescription described_chips_packet() { return DescribedChipsTraffic::packet(); }
 std::unique_ptr<Traffic> mwa32t_traffic() { return std::make_unique<Mwa32tTraffic>(); }
 std::unique_ptr<Traffic> chips_traffic() { return std::make_unique<ChipsTraffic>(); }
 

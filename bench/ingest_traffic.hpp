@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ryle/ingest/source.hpp"
+#include "ryle/wire/described.hpp"
 
 namespace ryle::bench {
 
@@ -49,6 +50,7 @@ std::unique_ptr<Traffic> chips_traffic();
 /// The same packets, taken by a description of them (wire/described.hpp).
 std::unique_ptr<Traffic> described_mwa32t_traffic();
 std::unique_ptr<Traffic> described_chips_traffic();
+wire::PacketDescription described_chips_packet();
 
 enum class SendMode { plain, gso };
 

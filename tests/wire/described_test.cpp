@@ -12,6 +12,16 @@
 #include "tests/wire/support.hpp"
 
 namespace ryle::wire {
+
+// As the codecs of one format are called.
+inline Reject decode(const DescribedCodec& codec, std::span<const std::byte> bytes, Packet& p) {
+  return codec.decode(bytes, p);
+}
+inline std::size_t encode(const DescribedCodec& codec, const Packet& p,
+                          std::span<const std::byte> payload, std::span<std::byte> out) {
+  return codec.encode(p, payload, out);
+}
+
 namespace {
 
 using test::Bytes;
@@ -113,6 +123,26 @@ TEST(Described, HeaderLengthsAndDamage) {
   bytes[10] = std::byte{7};
   bytes[8] = std::byte{4};
   EXPECT_EQ(name(codec.decode(bytes, p)), "foreign_stream");
+}
+
+TEST(Described, DamagedDatagramsAreRefusedOrDecodeAgain) {
+  auto d = small();
+  d.order = {{Axis::channel, 2}, {Axis::input, 6}};
+  d.header.push_back(field(FieldMeaning::first_channel, 12, 2));
+  d.header.back().big_endian = false;
+  d.header.back().step = 2;
+  d.header.push_back(field(FieldMeaning::constant, 10, 1));
+  d.header.back().values = {0xA5};
+  d.header[0].base = 1;
+  const DescribedCodec codec(d, {4, 1024, 64});
+  Packet p;
+  p.stream = 300;
+  p.tick_raw = 77;
+  Bytes good(d.length);
+  ASSERT_EQ(codec.encode(p, Bytes(12, std::byte{3}), good), good.size());
+  test::expect_round_trip(codec, good);
+  test::expect_rejected_lengths(codec, good);
+  test::expect_mutations_survive(codec, good);
 }
 
 TEST(Described, BitFieldsOfOneWord) {

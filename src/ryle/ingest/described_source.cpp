@@ -286,6 +286,10 @@ std::int64_t described_source_chunk_bytes(const DescribedSourceConfig& c) {
       "ingest chunks");
 }
 
+SpectraShape described_shape(const DescribedSourceConfig& config) {
+  return DescribedBlocks(config.packet, blocks_shape(config)).spectra_shape();
+}
+
 DescribedSampleSource::DescribedSampleSource(const DescribedSourceConfig& config)
     : ReceiverSource(std::make_unique<DescribedReceiver>(config)) {}
 

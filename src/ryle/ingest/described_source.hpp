@@ -46,6 +46,9 @@ wire::DescribedGeometry described_geometry(const wire::PacketDescription& packet
 /// ConfigError as the source would.
 std::int64_t described_source_chunk_bytes(const DescribedSourceConfig& config);
 
+/// Of the blocks that a source of spectra makes. Throws ConfigError as it would.
+SpectraShape described_shape(const DescribedSourceConfig& config);
+
 /// Time samples, [tick][input] as info().layout says. Absent samples are 0 and listed by input.
 class DescribedSampleSource final : public ReceiverSource {
  public:

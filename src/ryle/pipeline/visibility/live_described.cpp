@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
-#include "ryle/ingest/described_blocks.hpp"
 #include "ryle/ingest/described_placement.hpp"
 #include "ryle/pipeline/visibility/changing_sky.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
@@ -128,9 +127,7 @@ SpectraMetadata described_spectra_metadata(const DescribedSourceConfig& receiver
   metadata.frequency = receiver.channels;
   metadata.clock = receiver.clock;
   metadata.max_gulp = receiver.chunk_ticks;
-  const DescribedBlocks blocks(receiver.packet, {receiver.n_channels, receiver.n_inputs,
-                                                 receiver.chunk_ticks, receiver.descending});
-  metadata.format = blocks.spectra_shape().format;
+  metadata.format = described_shape(receiver).format;
   metadata.four_bits = receiver.packet.sample.bits == 4;
   metadata.time_source = receiver.time_source;
   metadata.live = true;
