@@ -314,5 +314,59 @@ TEST(Voltages, ImpossibleScenesAreRefusedWithTheReason) {
   EXPECT_THAT(message(scene), testing::HasSubstr("no power"));
 }
 
+/// Samples of one part, or of two, of so many bits: the visibilities of the sky, from both ends of
+/// the band of real ones.
+TEST(VoltagesOfParts, RealAndComplexSamplesOfAnyWidthHoldTheSky) {
+  const ArrayLayout array = small_array();
+  Scene scene;
+  scene.sefd_jy = 100;
+  Source source;
+  source.l = 0.3;
+  source.m = -0.2;
+  source.flux_jy = 400;
+  scene.sources = {source};
+  for (const bool real : {true, false}) {
+    for (const int bits : {4, 8, 12}) {
+      VoltageConfig config;
+      config.n_samples = 1 << 16;
+      config.sample_rate_hz = {1'000'000, 1};
+      config.center_hz = 150e6;
+      config.bits = bits;
+      config.real = real;
+      config.level_lsb = bits == 4 ? 2 : 1 << (bits - 4);
+      const VoltageRecord record = simulate_voltages(array, scene, config);
+      const int n_parts = real ? 1 : 2;
+      ASSERT_EQ(record.n_parts, n_parts);
+      ASSERT_EQ(record.samples.size(), static_cast<std::size_t>(6 * n_parts) << 16);
+      const std::int64_t n = 64;
+      const math::Fft fft(n);
+      std::vector<std::vector<cf64>> spectrum(2);
+      for (int input = 0; input < 2; ++input) {
+        auto& out = spectrum[input];
+        out.resize(config.n_samples);
+        for (std::int64_t t = 0; t < config.n_samples; ++t) {
+          const auto part = [&](int p) {
+            const auto word = record.samples[(t * 6 + 2 * input) * n_parts + p];
+            const int code = static_cast<std::int16_t>(word);
+            EXPECT_LT(code, 1 << (bits - 1));
+            EXPECT_GE(code, -(1 << (bits - 1)));
+            return static_cast<double>(code);
+          };
+          out[t] = cf64(part(0), real ? 0 : part(1)) / std::sqrt(static_cast<double>(n));
+        }
+        for (std::int64_t t = 0; t < config.n_samples; t += n) fft.forward(out.data() + t);
+        EXPECT_NEAR(record.rms_lsb[2 * input], config.level_lsb, 0.05 * config.level_lsb);
+      }
+      for (const std::int64_t channel : {std::int64_t{5}, std::int64_t{27}}) {
+        const double frequency_hz = 150e6 + 1e6 * static_cast<double>(channel) / 64;
+        const cf64 want = expected_visibility_jy(array, scene, record, 0, 2, frequency_hz);
+        const cf64 got = correlate(spectrum[0], spectrum[1], n, channel) * record.jy_per_count2;
+        // 1024 spectra of 500 Jy: 16 Jy of noise; a channel is a seventh of a turn wide.
+        EXPECT_LT(std::abs(got - want), 70) << real << " " << bits << " " << got << " " << want;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ryle::simulate

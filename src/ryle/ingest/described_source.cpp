@@ -259,6 +259,16 @@ wire::DescribedGeometry described_geometry(const wire::PacketDescription& packet
       fmt::format("the array has {} inputs, a packet {}: a header field must tell which, field = "
                   "\"board\" or \"first_input\"",
                   n_inputs, inputs));
+  std::int64_t boards_told = 0, below = 1;  // fields, and numbers of all but the first
+  for (const auto& f : packet.header) {
+    if (f.meaning != FieldMeaning::board && f.meaning != FieldMeaning::first_input) continue;
+    if (++boards_told > 1) below *= f.count;
+  }
+  require_that(
+      n_inputs / inputs % below == 0,
+      fmt::format("the array has {} inputs, {} packets of {} a time: no multiple of the {} "
+                  "that the counts of header fields \"board\" tell",
+                  n_inputs, n_inputs / inputs, inputs, below));
   if (!packet.has_channels()) return {0, 0, static_cast<std::uint32_t>(n_inputs / inputs)};
   require_that(n_channels >= 1 && n_channels % channels == 0,
                fmt::format("source.n_channels = {} is no multiple of the {} channels of a packet",

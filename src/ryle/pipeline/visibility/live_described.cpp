@@ -84,6 +84,11 @@ DescribedSourceConfig live_described_config(const ObservationConfig& config, std
   d.packet = *s.packet;
   d.n_inputs = n_inputs;
   if (d.packet.has_channels()) {
+    if (d.packet.sample.bits > 8)
+      throw UnsupportedError(
+          fmt::format("source.packet: payload.sample has {} bits a part: spectra of up to 8 are "
+                      "taken live, time samples of up to 16",
+                      d.packet.sample.bits));
     d.first_channel = s.first_channel;
     d.channels = described_axis(s);
     d.n_channels = d.channels.n_channels;
