@@ -12,6 +12,7 @@ import threading
 
 import h5py
 import numpy as np
+import pytest
 from astropy.io import fits
 from harness import LIMIT_S, ROOT, binary, endpoints, run, ryle, summary
 
@@ -92,6 +93,19 @@ def test_other_layouts_of_the_same_samples_give_the_same_visibilities(tmp_path):
             data = f["Data/visdata"][:]
         first = data if first is None else first
         assert np.array_equal(data, first), name
+
+
+@pytest.mark.parametrize("sample, bits, rms_lsb", [("i1", 1, 6), ("i2", 2, 6), ("i4", 4, 2), ("i12be", 12, 200), ("i16le", 16, 1000),
+                                                   ("ci5", 10, 4)])
+def test_samples_of_every_width_show_the_sky(tmp_path, sample, bits, rms_lsb):
+    levels = ", levels = true" if bits <= 2 else ""
+    path = observation(tmp_path, ("length = 3088", f"length = {16 + 24 * 16 * bits}"),
+                       ('sample = "i8"', f'sample = "{sample}"{levels}'), ("rms_lsb = 20.0", f"rms_lsb = {rms_lsb}"))
+    s = summary(run(*live(tmp_path, path, "simulator.duration_s=0.25", "output.ms=false", "output.uvfits=false",
+                          "output.pictures=false")))
+    assert s["packets_rejected_total"] == 0 and s["lost_samples"] == 0
+    image = ryle("image", tmp_path / "out/sixth.uvh5", "--taper", 0.03, "--channel-average", 32, "-o", tmp_path / "sky.fits")
+    assert math.hypot(image["peak"]["l"] - 0.30, image["peak"]["m"] - 0.20) < 0.01
 
 
 def test_mistakes_are_told_before_anything_is_opened(tmp_path):
