@@ -83,7 +83,7 @@ void transpose_bytes(const std::byte* from, std::int64_t from_stride, std::byte*
     for (std::int64_t c = 0; c < columns; c += kTransposeTile)
       transpose_tile(from + c * from_stride + r, from_stride, to + r * to_stride + c, to_stride);
   }
-  for (std::int64_t r = 0; r < rows; ++r) {
+  for (std::int64_t r = 0; r < rows && columns < n_columns; ++r) {
     gather(from + columns * from_stride + r, from_stride, to + r * to_stride + columns,
            n_columns - columns);
   }
@@ -145,6 +145,15 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, int element_bytes) {
     axes.pop_back();
   }
   outer_ = std::move(axes);
+  // Columns far apart are as many streams of reading: some at a time, each from end to end, are
+  // what prefetchers follow, and what is written meanwhile stays in the caches
+  // (fengine_blocks.cpp).
+  constexpr std::int64_t kTogether = 2 * kTransposeTile, kFarBytes = 512;
+  if (kind_ == Kind::bytes_transposed && columns_.n > kTogether && columns_.n % kTogether == 0 &&
+      columns_.from >= kFarBytes && !outer_.empty()) {
+    outer_.insert(outer_.begin(), {columns_.n / kTogether, kTogether * columns_.from, kTogether});
+    columns_.n = kTogether;
+  }
 }
 
 template <class Inner>
