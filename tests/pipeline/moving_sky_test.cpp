@@ -285,6 +285,55 @@ TEST(MovingSky, APulsarComesWhenItIsDueInEveryChannel) {
   EXPECT_LT(n_wrong, 250);
 }
 
+// The same in time samples: dispersion is a filter there.
+TEST(MovingSky, APulsarIsDispersedInSamples) {
+  const ArrayLayout array = kilometer_array();
+  constexpr std::int64_t kChannels = 64, kSamples = 64 * 1024;
+  simulate::VoltageConfig config;
+  config.n_samples = kSamples;
+  config.start_tai_ns = high_instant(array);
+  simulate::Scene scene = one_source(20'000, 1000);
+  auto& pulsar = scene.sources[0];
+  pulsar.start_s = 0.003;
+  pulsar.period_s = 0.025;
+  pulsar.duration_s = 0.0025;
+  pulsar.dm_pc_cm3 = 4;
+  const simulate::VoltageStream stream(array, scene, config);
+  auto record = stream.make_record();
+  const Tick first = 2 * kSamples;
+  stream.draw(first, record);
+  const math::Fft fft(kChannels);
+  std::vector<std::vector<double>> power(kChannels);
+  std::vector<cf64> window(kChannels);
+  for (std::int64_t t = 0; t < kSamples; t += kChannels) {
+    std::vector<double> sum(kChannels);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      for (std::int64_t k = 0; k < kChannels; ++k) {
+        const ci8 s = wire::unpack_mwa32t_word(record.samples[(t + k) * 4 + i]);
+        window[k] = {static_cast<double>(s.re), static_cast<double>(s.im)};
+      }
+      fft.forward(window.data());
+      for (std::int64_t k = 0; k < kChannels; ++k) sum[k] += std::norm(window[k]) / (4 * kChannels);
+    }
+    for (std::int64_t k = 0; k < kChannels; ++k) power[k].push_back(sum[k]);
+  }
+  const double top_mhz = 150.64;
+  for (const std::int64_t c : {0, 12, 30, 33, 50}) {
+    const double mhz = 150 + 1.28 * static_cast<double>(2 * c < kChannels ? c : c - kChannels) / 64;
+    const double delay_s = 4148.8064 * 4 * (1 / (mhz * mhz) - 1 / (top_mhz * top_mhz));
+    double sum[2] = {}, n[2] = {};
+    for (std::size_t t = 0; t < power[c].size(); ++t) {
+      const double at_s = (static_cast<double>(first) + 64 * static_cast<double>(t) + 32) / 1.28e6;
+      const double phase_s = std::fmod(at_s - 0.003 - delay_s + 0.1, 0.025);
+      // A channel of 20 kHz is dispersed by 0.2 ms itself.
+      if (phase_s > 0.0003 && phase_s < 0.0022) sum[1] += power[c][t], n[1] += 1;
+      if (phase_s > 0.0028 && phase_s < 0.0247) sum[0] += power[c][t], n[0] += 1;
+    }
+    EXPECT_NEAR(sum[0] / n[0], 32, 4) << "channel " << c;  // 4 steps rms a part
+    EXPECT_GT(sum[1] / n[1], 160) << "channel " << c;
+  }
+}
+
 // What is sent is the stream, lap after lap, whoever is faster.
 TEST(MovingSky, SendersSendTheStream) {
   ArrayLayout array = kilometer_array();

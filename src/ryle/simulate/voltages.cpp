@@ -45,11 +45,16 @@ class Generator {
   void run_block(Tick first, std::int64_t guard, Tick out_first, VoltageRecord& out);
   /// Samples by which the array and its cables delay at most.
   std::int64_t longest_delay_samples() const;
+  /// Samples between the upper and the lower edge of the band of the most dispersed source.
+  std::int64_t longest_dispersion_samples() const;
   VoltageRecord empty_record() const;
 
  private:
   void validate() const;
   std::vector<cf64> white_spectrum(std::uint64_t stream, const Source* source) const;
+  void white_stream(std::uint64_t stream, const Source* source, Tick first,
+                    std::vector<cf64>& samples) const;
+  void disperse(double dm_pc_cm3, std::vector<cf64>& samples) const;
   void draw_all(VoltageRecord& record);
   double bin_offset_hz(std::int64_t bin) const {
     return static_cast<double>(2 * bin < n_ ? bin : bin - n_) * bin_width_hz_;
@@ -73,6 +78,7 @@ class Generator {
   double counts_per_root_jy_ = 0;
   std::optional<Tick> first_;  // of a stream; a record is of no instant
   std::unique_ptr<math::Fft> fft_;
+  std::unique_ptr<math::Fft> dispersion_fft_;  // of a stream with a dispersed source
   std::vector<Vector3> directions_;
   std::vector<std::vector<std::complex<float>>> fields_;  // [source * 2 + pol][bin], root Jy
   std::vector<std::uint16_t> planar_;                     // [input][time][words of a sample]
@@ -117,21 +123,55 @@ std::vector<cf64> Generator::white_spectrum(std::uint64_t stream, const Source* 
     for (std::int64_t bin = 0; bin < n_; ++bin) spectrum[bin] = complex_gaussian(stream, bin);
     return spectrum;
   }
-  const double scale = 1 / std::sqrt(static_cast<double>(n_));
-  float pair[4];
-  for (std::int64_t t = 0; t < n_; t += 2) {  // two instants of one key: first_ and n_ are even
-    detail::two_gaussians(combine(stream, static_cast<std::uint64_t>(*first_ + t)), pair);
-    spectrum[t] = {scale * pair[0], scale * pair[1]};
-    spectrum[t + 1] = {scale * pair[2], scale * pair[3]};
-  }
-  const double rate_hz = config_.sample_rate_hz.value();
-  for (std::int64_t t = 0; source != nullptr && is_transient(*source) && t < n_; ++t) {
-    double since_s = static_cast<double>(*first_ + t) / rate_hz - source->start_s;
-    if (since_s >= 0 && source->period_s > 0) since_s = std::fmod(since_s, source->period_s);
-    if (since_s < 0 || since_s >= source->duration_s) spectrum[t] = 0;
+  if (source != nullptr && source->dm_pc_cm3 > 0) {
+    // What is late comes from long before: all of a longer stretch, of which the end is right.
+    const std::int64_t n_long = dispersion_fft_->size();
+    std::vector<cf64> samples(n_long);
+    white_stream(stream, source, *first_ + n_ - n_long, samples);
+    disperse(source->dm_pc_cm3, samples);
+    std::copy(samples.end() - n_, samples.end(), spectrum.begin());
+  } else {
+    white_stream(stream, source, *first_, spectrum);
   }
   fft_->forward(spectrum.data());
+  const double scale = 1 / std::sqrt(static_cast<double>(n_));
+  for (cf64& value : spectrum) value *= scale;
   return spectrum;
+}
+
+/// Unit white noise of the instants from `first` on, switched by the envelope of the source. Two
+/// instants have one key: first and the number of samples are even.
+void Generator::white_stream(std::uint64_t stream, const Source* source, Tick first,
+                             std::vector<cf64>& samples) const {
+  const auto n = static_cast<std::int64_t>(samples.size());
+  float pair[4];
+  for (std::int64_t t = 0; t < n; t += 2) {
+    detail::two_gaussians(combine(stream, static_cast<std::uint64_t>(first + t)), pair);
+    samples[t] = {pair[0], pair[1]};
+    samples[t + 1] = {pair[2], pair[3]};
+  }
+  const double rate_hz = config_.sample_rate_hz.value();
+  for (std::int64_t t = 0; source != nullptr && is_transient(*source) && t < n; ++t) {
+    double since_s = static_cast<double>(first + t) / rate_hz - source->start_s;
+    if (since_s >= 0 && source->period_s > 0) since_s = std::fmod(since_s, source->period_s);
+    if (since_s < 0 || since_s >= source->duration_s) samples[t] = 0;
+  }
+}
+
+/// Makes each frequency late by its dispersion against the upper edge of the band.
+/// @eq phase = 2 pi K (1 / nu + nu / nu_top^2), K = k_DM DM: delay = K (nu^-2 - nu_top^-2)
+void Generator::disperse(double dm_pc_cm3, std::vector<cf64>& samples) const {
+  const auto n = static_cast<std::int64_t>(samples.size());
+  const double rate_hz = config_.sample_rate_hz.value();
+  const double top_hz = config_.center_hz + rate_hz / 2;
+  const double k_hz = kDispersion_s_mhz2 * 1e12 * dm_pc_cm3;
+  dispersion_fft_->forward(samples.data());
+  for (std::int64_t bin = 0; bin < n; ++bin) {
+    const double nu_hz = config_.center_hz + static_cast<double>(2 * bin < n ? bin : bin - n) *
+                                                 rate_hz / static_cast<double>(n);
+    samples[bin] *= turn(k_hz * (1 / nu_hz + nu_hz / (top_hz * top_hz)));
+  }
+  dispersion_fft_->inverse(samples.data());
 }
 
 void Generator::draw_source(std::int64_t index) {
@@ -347,9 +387,26 @@ std::int64_t Generator::longest_delay_samples() const {
   return static_cast<std::int64_t>(std::ceil(longest_s * config_.sample_rate_hz.value()));
 }
 
+std::int64_t Generator::longest_dispersion_samples() const {
+  const double half_hz = config_.sample_rate_hz.value() / 2;
+  double longest_s = 0;
+  for (const auto& source : scene_.sources) {
+    longest_s =
+        std::max(longest_s, dispersion_delay_s(source.dm_pc_cm3, config_.center_hz - half_hz,
+                                               config_.center_hz + half_hz));
+  }
+  return static_cast<std::int64_t>(std::ceil(longest_s * config_.sample_rate_hz.value()));
+}
+
 void Generator::run_block(Tick first, std::int64_t guard, Tick out_first, VoltageRecord& out) {
   const SampleClock clock{config_.start_tai_ns, config_.sample_rate_hz};
   first_ = first;
+  if (!dispersion_fft_) {
+    const std::int64_t late = longest_dispersion_samples();
+    std::int64_t n_long = 1;
+    while (n_long < n_ + late + guard) n_long *= 2;
+    if (late > 0) dispersion_fft_ = std::make_unique<math::Fft>(n_long);
+  }
   directions_ = detail::moving_directions(scene_, array_, clock.tai_ns(first + n_ / 2),
                                           config_.earth_orientation);
   draw_all(out);
@@ -371,12 +428,12 @@ VoltageStream::VoltageStream(ArrayLayout array, Scene scene, const VoltageConfig
     : array_(std::move(array)), scene_(std::move(scene)), config_(config) {
   const Generator generator(array_, scene_, config_);
   if (!scene_.tones.empty()) throw ConfigError("tones are simulated in periodic records only");
-  for (const auto& source : scene_.sources) {
-    if (source.dm_pc_cm3 > 0)
-      throw ConfigError("source \"" + source.name +
-                        "\": dispersion is simulated in spectra of an F-engine (chips, tbf, tbx, "
-                        "best2); with dm_pc_cm3 = 0 its pulses are in time samples, too");
-  }
+  constexpr std::int64_t kMaxDispersion = 1 << 22;
+  if (const std::int64_t late = generator.longest_dispersion_samples(); late > kMaxDispersion)
+    throw ConfigError("a source is late by " + std::to_string(late) +
+                      " samples at the lower edge of the band; the simulator of time samples takes "
+                      "dispersion of up to " +
+                      std::to_string(kMaxDispersion));
   if (generator.longest_delay_samples() > kStreamGuard / 2)
     throw ConfigError(
         "the array and its cables delay by " + std::to_string(generator.longest_delay_samples()) +

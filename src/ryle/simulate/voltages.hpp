@@ -50,7 +50,7 @@ struct VoltageRecord {
 class VoltageStream {
  public:
   /// config.n_samples is the length of a stretch. Throws ConfigError for impossible scenes: tones,
-  /// a dispersed source, a delay beyond 512 samples.
+  /// a delay beyond 512 samples, dispersion beyond 4 million.
   VoltageStream(ArrayLayout array, Scene scene, const VoltageConfig& config);
 
   /// An empty stretch. Its sources_enu are the directions at the start, below the horizon or not.
