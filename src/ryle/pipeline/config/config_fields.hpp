@@ -148,9 +148,8 @@ void fields(V& v, SimulatedSourceConfig& c) {
     "the flash comes again: a pulsar (best2, or a moving sky); 0 = once");
   v("duty_cycle", c.duty_cycle, Range{0, 1}, "share of the period that it is on, for duration_s");
   v("dm_pc_cm3", c.dm_pc_cm3, Range{0, 1e5},
-    "dispersion measure of the flash (best2, or a moving sky of chips, tbf, tbx); start_s is that "
-    "of "
-    "the highest channel");
+    "dispersion measure of the flash (best2, or a moving sky); start_s is that of the highest "
+    "channel");
 }
 
 template <class V>
