@@ -48,6 +48,7 @@ class Generator {
   /// Samples between the upper and the lower edge of the band of the most dispersed source.
   std::int64_t longest_dispersion_samples() const;
   VoltageRecord empty_record() const;
+  double steady_counts() const;
 
  private:
   void validate() const;
@@ -331,6 +332,13 @@ void Generator::interleave(std::int64_t first, std::int64_t last, VoltageRecord&
   }
 }
 
+/// What always shines sets the level.
+double Generator::steady_counts() const {
+  Scene steady = scene_;
+  std::erase_if(steady.sources, is_transient);
+  return detail::counts_per_root_jy(steady, array_, config_.level_lsb);
+}
+
 VoltageRecord Generator::empty_record() const {
   VoltageRecord record;
   record.n_samples = n_;
@@ -340,7 +348,7 @@ VoltageRecord Generator::empty_record() const {
   record.start_tai_ns = config_.start_tai_ns;
   record.rms_lsb.assign(record.n_inputs, 0);
   record.clipped_fraction.assign(record.n_inputs, 0);
-  const double counts = detail::counts_per_root_jy(scene_, array_, config_.level_lsb);
+  const double counts = steady_counts();
   record.jy_per_count2 = 1 / (counts * counts);
   // A spectrum of real samples has half of its power at negative frequencies.
   if (config_.real) record.jy_per_count2 *= 2;
@@ -350,7 +358,7 @@ VoltageRecord Generator::empty_record() const {
 
 /// Every input, into planar_; levels into the record.
 void Generator::draw_all(VoltageRecord& record) {
-  counts_per_root_jy_ = detail::counts_per_root_jy(scene_, array_, config_.level_lsb);
+  counts_per_root_jy_ = steady_counts();
   const auto n_words = checked_product({n_, record.n_inputs, n_words_}, "the voltage record");
   planar_.assign(n_words, 0);
   fields_.resize(2 * scene_.sources.size());
