@@ -33,6 +33,8 @@ endif()
 pkg_check_modules(LZ4 IMPORTED_TARGET liblz4)
 pkg_check_modules(ZSTD IMPORTED_TARGET libzstd)
 pkg_check_modules(BLOSC IMPORTED_TARGET blosc)
+# Replay of captured packets (source.kind = "pcap").
+pkg_check_modules(PCAP IMPORTED_TARGET libpcap)
 
 set(RYLE_HAVE_CASACORE OFF)
 if(NOT RYLE_CASACORE STREQUAL "off")

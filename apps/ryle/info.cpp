@@ -19,6 +19,7 @@
 #include "ryle/engine/grid/grid.hpp"
 #include "ryle/engine/image/image.hpp"
 #include "ryle/engine/search/search.hpp"
+#include "ryle/ingest/capture_summary.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/io/base/file_contents.hpp"
 #include "ryle/io/beam/filterbank_file.hpp"
@@ -104,6 +105,42 @@ Json recording_metadata(const std::string& path, const std::string& format) {
           {"counters", i.counters},
           {"warnings", i.warnings},
           {"header", i.header}};
+}
+
+std::string utc_of_unix(std::int64_t unix_ns) {
+  constexpr std::int64_t kSecond_ns = 1'000'000'000;
+  return utc_iso(tai_ns_from_unix(unix_ns / kSecond_ns, unix_ns % kSecond_ns), 9);
+}
+
+Json capture_metadata(const std::string& path) {
+  const CaptureSummary summary = summarize_capture(path);
+  Json streams = Json::array();
+  for (const auto& s : summary.streams) {
+    const double duration_s = static_cast<double>(s.last_ns - s.first_ns) * 1e-9;
+    Json lengths = Json::object();
+    for (const auto& [length, n] : s.lengths) lengths[std::to_string(length)] = n;
+    streams.push_back(
+        {{"to", s.to},
+         {"looks_like", s.format.empty() ? Json() : Json(s.format)},
+         {"datagrams", s.datagrams},
+         {"datagrams_per_s", duration_s > 0 ? static_cast<double>(s.datagrams) / duration_s : 0.0},
+         {"by_length", lengths},
+         {"senders", s.senders}});
+  }
+  Json warnings = Json::array();
+  if (const std::string left_out = left_out_text(summary.counts); !left_out.empty())
+    warnings.push_back(left_out);
+  if (summary.counts.cut > 0)
+    warnings.push_back(fmt::format("{} datagrams are cut by the capture", summary.counts.cut));
+  if (summary.ends_within_record) warnings.push_back("the last record is not whole");
+  return {{"file", path},
+          {"kind", "captured packets"},
+          {"link", summary.link},
+          {"records", summary.counts.records},
+          {"start_utc", summary.first_ns > 0 ? Json(utc_of_unix(summary.first_ns)) : Json()},
+          {"duration_s", static_cast<double>(summary.last_ns - summary.first_ns) * 1e-9},
+          {"streams", streams},
+          {"warnings", warnings}};
 }
 
 Json filterbank_metadata(const std::string& path) {
@@ -217,6 +254,7 @@ Json toml_contents(const std::string& path) {
 /// The readers that may take a file of this container, most specific first; what none takes is
 /// described as its container is.
 Json metadata_by_content(const std::string& path, const std::string& format) {
+  if (is_capture_file(path)) return capture_metadata(path);
   const std::string container = container_of(path);
   std::vector<std::function<Json()>> readers;
   if (container == "fits") readers.emplace_back([&] { return filterbank_metadata(path); });

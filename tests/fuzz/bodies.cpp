@@ -123,13 +123,29 @@ void chips(std::span<const std::byte> data) {
   check_codec(wire::ChipsGeometry{.n_boards = 255, .n_channels = 132}, data, 255);
 }
 
-void spead(std::span<const std::byte> data) { check_codec(wire::SpeadGeometry{}, data, 64); }
-
 std::string_view inside(std::string_view piece, std::span<const std::byte> whole) {
   const auto* begin = reinterpret_cast<const char*>(whole.data());
   INVARIANT(piece.empty() ||
             (piece.data() >= begin && piece.data() + piece.size() <= begin + whole.size()));
   return piece;
+}
+
+void spead(std::span<const std::byte> data) {
+  const std::vector<std::byte> exact(data.begin(), data.end());
+  if (const auto descriptor = wire::parse_spead_descriptor(exact)) {
+    inside(descriptor->name, exact);
+    inside(descriptor->numpy, exact);
+  }
+  wire::SpeadPacket p;
+  if (wire::parse_spead(exact, p) != wire::Reject::none) return;
+  INVARIANT(p.payload_offset + p.payload_bytes == exact.size());
+  INVARIANT(p.offset + p.payload_bytes <= p.heap_bytes);
+  for (std::size_t k = 0; k < p.n_items; ++k) INVARIANT(p.end_of(p.items[k]) <= p.heap_bytes);
+  std::vector<std::byte> out(wire::spead_header_bytes(p.n_items));
+  INVARIANT(wire::write_spead_header(p, out) == out.size());
+  out.insert(out.end(), exact.begin() + static_cast<std::ptrdiff_t>(p.payload_offset), exact.end());
+  wire::SpeadPacket q;
+  INVARIANT(wire::parse_spead(out, q) == wire::Reject::none || p.address_bits != q.address_bits);
 }
 
 void text_header(std::span<const std::byte> data) {

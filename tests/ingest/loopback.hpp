@@ -20,14 +20,23 @@ namespace ryle::test {
 /// A plain blocking socket connected to an endpoint on this machine.
 class Sender {
  public:
-  explicit Sender(const std::string& endpoint_text) {
+  /// From the address `from` of this machine, unless that is "".
+  explicit Sender(const std::string& endpoint_text, const std::string& from = "") {
     const Endpoint endpoint = parse_endpoint(endpoint_text);
     const bool tcp = endpoint.transport == Endpoint::Transport::tcp;
     descriptor_ = socket(AF_INET, tcp ? SOCK_STREAM : SOCK_DGRAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(endpoint.port);
+    prepare_multicast_sender(descriptor_, endpoint);
     inet_pton(AF_INET, endpoint.host.c_str(), &address.sin_addr);
+    if (!from.empty()) {
+      sockaddr_in own{};
+      own.sin_family = AF_INET;
+      inet_pton(AF_INET, from.c_str(), &own.sin_addr);
+      if (bind(descriptor_, reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0)
+        throw std::runtime_error("cannot send from " + from);
+    }
     if (connect(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
       throw std::runtime_error("cannot connect to " + endpoint_text);
     }

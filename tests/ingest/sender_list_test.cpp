@@ -73,24 +73,5 @@ TEST(SenderList, WrongEntriesAreNamed) {
   }
 }
 
-// Binding to a group succeeds without joining it, and then nothing ever comes.
-TEST(Endpoint, AMulticastGroupIsRefusedWithWhatWorks) {
-  for (const char* text : {"udp://239.1.2.3:4015", "udp://[ff02::1]:4015", "tcp://224.0.0.1:9"}) {
-    const Endpoint endpoint = parse_endpoint(text);
-    try {
-      if (endpoint.transport == Endpoint::Transport::tcp) {
-        tcp_listen(endpoint);
-      } else {
-        udp_bind(endpoint);
-      }
-      ADD_FAILURE() << text;
-    } catch (const ConfigError& error) {
-      EXPECT_NE(std::string(error.what()).find("multicast"), std::string::npos) << error.what();
-    } catch (const IoError& error) {
-      GTEST_SKIP() << "skipped: no addresses of this family: " << error.what();
-    }
-  }
-}
-
 }  // namespace
 }  // namespace ryle

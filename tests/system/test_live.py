@@ -211,11 +211,6 @@ def test_packets_that_are_refused_are_told(tmp_path):
     assert "ryle_up 0" in metrics.read_text()
 
 
-def test_a_multicast_group_is_refused(tmp_path):
-    done = run(*live_arguments(tmp_path, "source.kind=network", f'source.listen={json.dumps([f"udp://239.1.2.3:{4015 + k}" for k in range(4)])}', duration_s=1), check=78)
-    assert "multicast" in done.stderr
-
-
 def test_a_wrong_list_of_senders_is_refused(tmp_path):
     done = run(*live_arguments(tmp_path, 'source.allowed_senders=["10.0.0.1/8"]', duration_s=1), check=78)
     assert "10.0.0.0" in done.stderr

@@ -274,51 +274,103 @@ constexpr std::uint64_t kTime = 0xABCDEF012345;
 const std::vector<std::pair<int, std::uint64_t>> kItems{
     {1, kTime}, {2, 4096}, {3, 1024}, {4, 1024}, {0x1600, kTime}, {0x4101, 7}, {0x4103, 2048}};
 
-TEST(Spead, HeaderLengthsAndDamage) {
-  const SpeadGeometry geometry;
-  const Bytes good = spead_packet(kItems, 1024);
-  const Packet p = expect_round_trip(geometry, good);
-  EXPECT_EQ(p.stream, 7u);
-  EXPECT_EQ(p.tick_raw, kTime);
-  EXPECT_EQ(p.tick_bits, 48);
-  EXPECT_EQ(p.channel, 2048u);
-  EXPECT_EQ(p.flags, 1024u);
-  expect_rejected_lengths(geometry, good);
-  expect_mutations_survive(geometry, good);
-  EXPECT_EQ(reason_with(geometry, good, 0, 0x52), "magic");
-  EXPECT_EQ(reason_with(geometry, good, 1, 3), "version");
-  EXPECT_EQ(reason_with(geometry, good, 6, 0xFF), "too_short");  // 65 287 items
-  EXPECT_EQ(reason_with(geometry, good, 5, 1), "field");
-  auto changed = [&](std::size_t k, std::uint64_t value) {
-    auto items = kItems;
-    items[k].second = value;
-    return spead_packet(items, 1024);
-  };
-  const std::uint64_t all = (std::uint64_t{1} << 48) - 1;
-  EXPECT_EQ(reason_with(geometry, changed(2, 3073), 0, 0x53),
-            "length");  // neither inside nor whole samples
-  EXPECT_EQ(reason_with(geometry, changed(2, 3076), 0, 0x53), "length");  // runs past the heap
-  EXPECT_EQ(reason_with(geometry, changed(2, all), 0, 0x53), "length");   // no overflow
-  EXPECT_EQ(reason_with(geometry, changed(3, all), 0, 0x53), "length");
-  EXPECT_EQ(reason_with(geometry, changed(3, 0), 0, 0x53), "length");
-  EXPECT_EQ(reason_with(geometry, changed(1, 8192), 0, 0x53), "length");
-  EXPECT_EQ(reason_with(geometry, changed(5, 64), 0, 0x53), "foreign_stream");
-  EXPECT_EQ(reason_with(geometry, changed(6, all), 0, 0x53), "field");
-  for (std::size_t k = 0; k < kItems.size(); ++k) {
-    auto items = kItems;
-    items.erase(items.begin() + static_cast<std::ptrdiff_t>(k));
-    EXPECT_EQ(reason_with(geometry, spead_packet(items, 1024), 0, 0x53), "field") << k;
-  }
+std::string spead_reason(const Bytes& bytes) {
+  SpeadPacket ignored;
+  return std::string(name(parse_spead(bytes, ignored)));
 }
 
-// IN-06: there is no in-band stop.
-TEST(Spead, StopAndDescriptorsAreControl) {
-  for (const auto& item : {std::pair<int, std::uint64_t>{6, 2}, {6, 0}, {5, 64}}) {
+TEST(Spead, HeaderLengthsAndDamage) {
+  const Bytes good = spead_packet(kItems, 1024);
+  SpeadPacket p;
+  ASSERT_EQ(parse_spead(good, p), Reject::none);
+  EXPECT_EQ(p.heap_counter, kTime);
+  EXPECT_EQ(p.heap_bytes, 4096u);
+  EXPECT_EQ(p.offset, 1024u);
+  EXPECT_EQ(p.payload_offset, 64u);
+  EXPECT_EQ(p.n_items, 3u);
+  ASSERT_NE(p.find(kSpeadFrequency), nullptr);
+  EXPECT_EQ(p.find(kSpeadFrequency)->value, 2048u);
+  EXPECT_EQ(p.find(kSpeadFengRaw), nullptr);
+  Bytes again(good.size(), std::byte{0xCD});
+  EXPECT_EQ(write_spead_header(p, again), 64u);
+  EXPECT_TRUE(std::equal(again.begin(), again.begin() + 64, good.begin()));
+  EXPECT_EQ(write_spead_header(p, std::span(again).first(63)), 0u);
+  for (std::size_t n = 0; n < good.size(); ++n)
+    EXPECT_EQ(spead_reason(Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(n))),
+              "too_short");
+  Bytes longer = good;
+  longer.push_back(std::byte{0});
+  EXPECT_EQ(spead_reason(longer), "too_long");
+  const auto with = [&](std::size_t at, int value) {
+    Bytes bytes = good;
+    bytes[at] = std::byte(value);
+    return spead_reason(bytes);
+  };
+  EXPECT_EQ(with(0, 0x52), "magic");
+  EXPECT_EQ(with(1, 3), "version");
+  EXPECT_EQ(with(2, 3), "version");       // nine bytes of pointer
+  EXPECT_EQ(with(6, 0xFF), "too_short");  // 65 287 items
+  const auto changed = [&](std::size_t k, std::uint64_t value) {
     auto items = kItems;
-    items.push_back(item);
-    EXPECT_EQ(reason_with(SpeadGeometry{}, spead_packet(items, 1024), 0, 0x53), "control");
-    EXPECT_EQ(reason_with(SpeadGeometry{}, spead_packet({item}, 0), 0, 0x53), "control");
+    items[k].second = value;
+    return spead_reason(spead_packet(items, 1024));
+  };
+  const std::uint64_t all = (std::uint64_t{1} << 48) - 1;
+  EXPECT_EQ(changed(2, 3073), "length");  // runs past the heap
+  EXPECT_EQ(changed(2, all), "length");   // no overflow
+  EXPECT_EQ(changed(3, all), "length");
+  EXPECT_EQ(changed(1, 2047), "length");
+  EXPECT_EQ(changed(3, 0), "too_long");
+  for (std::size_t k = 0; k < 4; ++k) {
+    auto items = kItems;
+    items.erase(items.begin() + static_cast<std::ptrdiff_t>(k));
+    EXPECT_EQ(spead_reason(spead_packet(items, 1024)), "field") << k;
   }
+  auto many = kItems;
+  for (std::size_t k = many.size(); k < 5 + SpeadPacket::kMaxItems; ++k)
+    many.emplace_back(0x5000, k);
+  EXPECT_EQ(spead_reason(spead_packet(many, 1024)), "field");
+}
+
+// As the spead2 package sends unless told otherwise: three bytes of id, five of address.
+TEST(Spead, IdsAndAddressesOfOtherWidths) {
+  Bytes bytes = bytes_of({0x53, 4, 3, 5, 0, 0, 0, 6});
+  const auto put = [&bytes](bool immediate, std::uint64_t id, std::uint64_t value) {
+    const std::uint64_t word = std::uint64_t{immediate} << 63 | id << 40 | value;
+    for (int k = 7; k >= 0; --k) bytes.push_back(std::byte(word >> 8 * k & 255));
+  };
+  put(true, 1, 9);
+  put(true, 2, 24);
+  put(true, 3, 0);
+  put(true, 4, 24);
+  put(false, kSpeadFengRaw, 8);
+  put(false, kSpeadTimestamp, 0);
+  bytes.resize(bytes.size() + 24);
+  SpeadPacket p;
+  ASSERT_EQ(parse_spead(bytes, p), Reject::none);
+  EXPECT_EQ(p.address_bits, 40);
+  EXPECT_EQ(p.end_of(*p.find(kSpeadTimestamp)), 8u);
+  EXPECT_EQ(p.end_of(*p.find(kSpeadFengRaw)), 24u);
+}
+
+TEST(Spead, StopsAndDescriptors) {
+  SpeadPacket p;
+  auto items = kItems;
+  items.emplace_back(6, 0);
+  ASSERT_EQ(parse_spead(spead_packet(items, 1024), p), Reject::none);
+  EXPECT_FALSE(p.is_stop());
+  items.back().second = 2;
+  ASSERT_EQ(parse_spead(spead_packet(items, 1024), p), Reject::none);
+  EXPECT_TRUE(p.is_stop());
+  const std::string numpy = "{'descr': '|i1', 'fortran_order': False, 'shape': (4, 256, 2, 2)}";
+  const auto bytes = spead_descriptor(kSpeadFengRaw, "feng_raw", "samples", numpy);
+  const auto d = parse_spead_descriptor(bytes);
+  ASSERT_TRUE(d);
+  EXPECT_EQ(d->id, kSpeadFengRaw);
+  EXPECT_EQ(d->name, "feng_raw");
+  EXPECT_EQ(d->numpy, numpy);
+  EXPECT_EQ(parse_spead_descriptor(spead_descriptor(1, "n", "", ""))->numpy, "");
+  EXPECT_FALSE(parse_spead_descriptor(std::span(bytes).first(bytes.size() - 1)));
 }
 
 TEST(Mwa32tUdp, Mutations) {

@@ -28,6 +28,9 @@ void validate(const AssemblerConfig& c) {
   positive(c.ticks_per_slot, "ticks_per_slot");
   positive(c.chunk_slots, "chunk_ticks");
   positive(c.packet_slots, "packet_ticks");
+  positive(c.grid_slots, "grid_slots");
+  if (c.chunk_slots % c.grid_slots != 0)
+    throw ConfigError("ingest.chunk_ticks must be a multiple of ingest.grid_slots");
   if (c.window_chunks < 2) {
     throw ConfigError(
         "ingest.window_chunks must be at least 2: the head closes on evidence in a later chunk");
@@ -174,14 +177,14 @@ void Assembler::start_segment(std::int64_t origin, std::int64_t first_vote, Mono
   ++totals_.segments;
   locked_ = true;
   provisional_ = false;
-  origin_slot_ = head_slot_ = origin;
+  origin_slot_ = head_slot_ = floor_divide(origin, config_.grid_slots) * config_.grid_slots;
   first_vote_slot_ = first_vote;
   gate_.clear();
   share_ = {};
   n_live_ = config_.n_streams;
   gate_.set_voting_streams(n_voting_);
   for (auto& stream : streams_) {
-    stream.position = origin;
+    stream.position = origin_slot_;
     stream.last_placed = now;
   }
   if (on_segment_) on_segment_();
@@ -447,7 +450,7 @@ std::int64_t Assembler::extent(const OpenChunk& open) const {
       if (test_bit(row, slot - 1)) end = slot;
     }
   }
-  return end;
+  return (end + config_.grid_slots - 1) / config_.grid_slots * config_.grid_slots;
 }
 
 void Assembler::close_head(std::int64_t n_slots, MonotonicNs now) {

@@ -28,6 +28,7 @@ struct AssemblerConfig {
   int inputs_per_stream = 1;  ///< stream s holds inputs [s * n, (s + 1) * n)
   std::int64_t ticks_per_slot = 1;
   std::int64_t chunk_slots = 1;
+  std::int64_t grid_slots = 1;  ///< chunks begin and end at multiples of it; divides chunk_slots
   int window_chunks = 4;
   std::int64_t packet_slots = 1;  ///< of a usual packet: the unit of the evidence rule
   int voting_streams = 0;         ///< that can vote on the time; 0 = all

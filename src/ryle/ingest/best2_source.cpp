@@ -60,7 +60,7 @@ AssemblerConfig best2_assembler(const Best2SourceConfig& c) {
 class Best2Receiver final : public ReceiverThread {
  public:
   explicit Best2Receiver(const Best2SourceConfig& config)
-      : ReceiverThread(config.allowed_senders, config.udp_gro), config_(config) {
+      : ReceiverThread(config), config_(config) {
     check_best2(config);
     for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
     const double packets_per_s = static_cast<double>(config_.n_channels) *

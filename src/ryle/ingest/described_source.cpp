@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 #include <numeric>
 #include <optional>
 
@@ -15,6 +14,7 @@
 #include "ryle/ingest/described_placement.hpp"
 #include "ryle/ingest/receiver_thread.hpp"
 #include "ryle/ingest/recording_time.hpp"
+#include "ryle/ingest/segment_clocks.hpp"
 #include "ryle/ingest/socket.hpp"
 #include "ryle/wire/extend.hpp"
 
@@ -54,13 +54,14 @@ DescribedBlocks::Shape blocks_shape(const DescribedSourceConfig& c) {
 class DescribedReceiver final : public ReceiverThread {
  public:
   explicit DescribedReceiver(const DescribedSourceConfig& config)
-      : ReceiverThread(config.allowed_senders, config.udp_gro),
+      : ReceiverThread(config),
         config_(config),
         codec_(config.packet, described_geometry(config.packet, config.n_inputs,
                                                  config.first_channel, config.n_channels)),
         packet_ticks_(config.packet.extent(Axis::time)),
         packet_counts_(static_cast<std::uint64_t>(config.packet.counts_per_packet())),
-        clock_(config.clock) {
+        // Every chunk may be of another segment, and one more has none yet.
+        clocks_(config.clock, static_cast<std::size_t>(config.n_chunks) + 1) {
     check_described(config);
     const std::size_t packet_bytes = config_.packet.length;
     for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
@@ -91,15 +92,8 @@ class DescribedReceiver final : public ReceiverThread {
   ~DescribedReceiver() override { end(); }
 
   const DescribedSourceConfig& config() const { return config_; }
-  SampleClock clock() const {
-    const std::lock_guard lock(mutex_);
-    return clock_;
-  }
-  SampleClock clock(std::int64_t segment) const {
-    const std::lock_guard lock(mutex_);
-    const auto it = clocks_.find(segment);
-    return it == clocks_.end() ? clock_ : it->second;
-  }
+  SampleClock clock() const { return clocks_.newest(); }
+  SampleClock clock(std::int64_t segment) const { return clocks_.of(segment); }
 
  private:
   double slots_per_s() const {
@@ -183,28 +177,25 @@ class DescribedReceiver final : public ReceiverThread {
   void segment_begun() override {
     grid_ = counts_ % packet_counts_;
     const auto first = static_cast<Tick>(counts_ / packet_counts_) * packet_ticks_;
-    const std::lock_guard lock(mutex_);
+    SampleClock clock = clocks_.newest();
     if (config_.packet.counts_from_1970) {
       if (const auto tai_ns = tai_ns_of(counts_)) {
-        clock_.epoch_tai_ns = 0;
-        clock_.epoch_tai_ns = *tai_ns - clock_.tai_ns(first);
+        clock.epoch_tai_ns = 0;
+        clock.epoch_tai_ns = *tai_ns - clock.tai_ns(first);
       }
     } else if (config_.time_source == TimeSource::arrival) {
-      clock_.epoch_tai_ns = 0;
-      clock_.epoch_tai_ns =
-          host_tai_ns() - clock_.tai_ns(assembler_->origin_slot() * packet_ticks_);
+      clock.epoch_tai_ns = 0;
+      clock.epoch_tai_ns =
+          arrival_tai_ns() - clock.tai_ns(assembler_->origin_slot() * packet_ticks_);
     } else {
       const auto& d = config_.packet;
-      clock_.epoch_tai_ns =
+      clock.epoch_tai_ns =
           config_.clock.epoch_tai_ns +
           static_cast<std::int64_t>(
               static_cast<double>(grid_) * static_cast<double>(d.ticks_per_count) /
               (static_cast<double>(d.counts_per_tick) * config_.clock.rate_hz.value()) * 1e9);
     }
-    clocks_[static_cast<std::int64_t>(assembler_->totals().segments) - 1] = clock_;
-    // Every chunk may be of another segment, and one more has none yet.
-    while (clocks_.size() > static_cast<std::size_t>(config_.n_chunks) + 1)
-      clocks_.erase(clocks_.begin());
+    clocks_.begin(newest_segment(), clock);
   }
 
   // Boards whose packets begin between those of others are placed up to a packet off.
@@ -219,8 +210,7 @@ class DescribedReceiver final : public ReceiverThread {
   std::uint64_t counts_ = 0;  ///< of the packet that is being offered
   std::uint64_t grid_ = 0;    ///< counts that packets of this segment begin after whole packets
   MonotonicNs off_grid_ = 0;
-  SampleClock clock_;                           ///< of the newest segment; under the lock
-  std::map<std::int64_t, SampleClock> clocks_;  ///< [segment], the last ones; as clock_
+  SegmentClocks clocks_;
 };
 
 const DescribedReceiver& described(const ReceiverThread& receiver) {

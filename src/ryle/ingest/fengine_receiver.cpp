@@ -76,14 +76,15 @@ wire::Reject decode(const FengineSourceConfig& config, const FengineLayout& layo
 }  // namespace
 
 FengineReceiver::FengineReceiver(const FengineSourceConfig& config)
-    : ReceiverThread(config.allowed_senders, config.udp_gro),
+    : ReceiverThread(config),
       config_(config),
       layout_(fengine_layout(config)),
       // Sockets are read in steps of this size, the furthest behind first: however long the thread
       // slept, no stream runs out of the window while another has data to be read.
       skew_limit_(std::max<std::int64_t>(1, (config.window_chunks - 1) * config.chunk_spectra / 4)),
       ticks_per_spectrum_(ticks_per_spectrum(config)),
-      clock_(config.clock) {
+      // Every chunk may be of another segment, and one more has none yet.
+      clocks_(config.clock, static_cast<std::size_t>(config.n_chunks) + 1) {
   for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
   const std::size_t packet_bytes =
       header_bytes(config_.format) + static_cast<std::size_t>(layout_.packet_payload_bytes());
@@ -107,17 +108,6 @@ FengineReceiver::FengineReceiver(const FengineSourceConfig& config)
 
 FengineReceiver::~FengineReceiver() { end(); }
 
-SampleClock FengineReceiver::clock() const {
-  const std::lock_guard lock(mutex_);
-  return clock_;
-}
-
-SampleClock FengineReceiver::clock(std::int64_t segment) const {
-  const std::lock_guard lock(mutex_);
-  const auto it = clocks_.find(segment);
-  return it == clocks_.end() ? clock_ : it->second;
-}
-
 bool FengineReceiver::serve(int timeout_ms) { return serve_ports(timeout_ms, skew_limit_); }
 
 Reason FengineReceiver::take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) {
@@ -140,19 +130,9 @@ Reason FengineReceiver::take_datagram(UdpPort& port, const DatagramReader::Datag
 
 // Sequence numbers count from an instant that nobody told: what begins the segment is of now.
 void FengineReceiver::date_by_arrival() {
-  const std::lock_guard lock(mutex_);
-  clock_.epoch_tai_ns = 0;
-  clock_.epoch_tai_ns = host_tai_ns() - clock_.tai_ns(assembler_->origin_slot());
-  keep_clock();
-}
-
-// The clock of the segment that begins.
-void FengineReceiver::keep_clock() {
-  clocks_[static_cast<std::int64_t>(assembler_->totals().segments) - 1] = clock_;
-  // Every chunk may be of another segment, and one more has none yet.
-  while (clocks_.size() > static_cast<std::size_t>(config_.n_chunks) + 1) {
-    clocks_.erase(clocks_.begin());
-  }
+  SampleClock clock{0, config_.clock.rate_hz};
+  clock.epoch_tai_ns = arrival_tai_ns() - clock.tai_ns(assembler_->origin_slot());
+  clocks_.begin(newest_segment(), clock);
 }
 
 // Time tags are absolute, their remainder is where in a spectrum's time the grid of
@@ -167,12 +147,12 @@ void FengineReceiver::segment_begun() {
       recording_tai_ns_from_unix(tag / wire::kLwaTicksPerSecond,
                                  tag % wire::kLwaTicksPerSecond * 250 / 49);  // 1e9 / 196e6
   const auto slot = static_cast<Tick>(tick_raw_ / ticks_per_spectrum_);
-  const std::lock_guard lock(mutex_);
-  keep_clock();
-  if (!tai_ns) return;  // not a date: the epoch stays what it was
-  clock_.epoch_tai_ns = 0;
-  clock_.epoch_tai_ns = *tai_ns - clock_.tai_ns(slot);
-  keep_clock();
+  SampleClock clock = clocks_.newest();
+  if (tai_ns) {  // else it is not a date: the epoch stays what it was
+    clock.epoch_tai_ns = 0;
+    clock.epoch_tai_ns = *tai_ns - clock.tai_ns(slot);
+  }
+  clocks_.begin(newest_segment(), clock);
 }
 
 }  // namespace ryle

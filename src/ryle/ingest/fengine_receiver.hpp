@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-#include <map>
 #include <span>
 #include <vector>
 
 #include "ryle/ingest/fengine_source.hpp"
 #include "ryle/ingest/receiver_thread.hpp"
+#include "ryle/ingest/segment_clocks.hpp"
 
 namespace ryle {
 
@@ -18,15 +18,14 @@ class FengineReceiver : public ReceiverThread {
 
   const FengineSourceConfig& config() const { return config_; }
   const FengineLayout& layout() const { return layout_; }
-  SampleClock clock() const;
+  SampleClock clock() const { return clocks_.newest(); }
   /// Of a segment chunks of which are with the consumer or wait for it.
-  SampleClock clock(std::int64_t segment) const;
+  SampleClock clock(std::int64_t segment) const { return clocks_.of(segment); }
 
  private:
   bool serve(int timeout_ms) override;
   void segment_begun() override;
   void date_by_arrival();
-  void keep_clock();
   Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) override;
 
   FengineSourceConfig config_;
@@ -34,8 +33,7 @@ class FengineReceiver : public ReceiverThread {
   std::int64_t skew_limit_;           ///< spectra a socket may be read ahead of another
   std::uint64_t ticks_per_spectrum_;  ///< of the packets' counter
   std::uint64_t tick_raw_ = 0;        ///< of the packet that is being offered
-  SampleClock clock_;                 ///< of the newest segment; under the lock of the snapshot
-  std::map<std::int64_t, SampleClock> clocks_;  ///< [segment], the last ones; as clock_
+  SegmentClocks clocks_;
 };
 
 }  // namespace ryle

@@ -64,7 +64,7 @@ void validate(const Mwa32tSourceConfig& c) {
 }  // namespace
 
 Mwa32tReceiver::Mwa32tReceiver(const Mwa32tSourceConfig& config)
-    : ReceiverThread(config.allowed_senders, config.udp_gro), config_(config) {
+    : ReceiverThread(config), config_(config) {
   validate(config_);
   config_.geometry.n_receivers = static_cast<std::uint32_t>(config_.endpoints.size());
   link_of_stream_.resize(config_.endpoints.size(), nullptr);
@@ -74,6 +74,10 @@ Mwa32tReceiver::Mwa32tReceiver(const Mwa32tSourceConfig& config)
     if (endpoint.transport == Endpoint::Transport::udp) {
       ports_.open(endpoint).streams.push_back(s);
       ++n_udp;
+    } else if (replays()) {
+      throw ConfigError(fmt::format(
+          "source.listen: \"{}\": of a capture only datagrams are read, those of udp:// endpoints",
+          config_.endpoints[s]));
     } else {
       open_tcp(endpoint, s);
     }
@@ -140,6 +144,7 @@ bool Mwa32tReceiver::finished_by_itself() const {
 
 // One round: whatever is readable, the furthest behind first. Returns whether anything was.
 bool Mwa32tReceiver::serve(int timeout_ms) {
+  if (replays()) return serve_capture(timeout_ms);
   std::vector<pollfd> polled;
   polled.reserve(ports_.size() + 2 * tcp_.size());
   for (std::size_t i = 0; i < ports_.size(); ++i) {

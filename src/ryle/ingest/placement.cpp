@@ -84,6 +84,8 @@ std::int64_t StreamMajorPlacement::chunk_bytes(std::int64_t chunk_slots) const {
 }
 
 void StreamMajorPlacement::place(std::byte* payload, std::int64_t offset, const Run& run) const {
+  if (run.stride_bytes == slot_bytes_)
+    return copy_streaming(payload + at(run.stream, offset), run.data, run.n_slots * slot_bytes_);
   for (std::int64_t k = 0; k < run.n_slots; ++k) {
     copy_streaming(payload + at(run.stream, offset + k), run.data + k * run.stride_bytes,
                    slot_bytes_);

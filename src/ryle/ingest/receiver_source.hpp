@@ -22,6 +22,14 @@ struct ReceiverConfig {
   double max_clock_error_s = 0;
   bool bind_stream_to_sender = true;
 
+  /// Packets are those of this capture file (capture_file.hpp) instead of the network's; "" = the
+  /// network. Endpoints, all of udp://, say which of its datagrams are taken: see
+  /// UdpPorts::find().
+  std::string capture;
+  /// Times the recorded speed; 0 = as fast as the consumer takes the chunks, and nothing is
+  /// dropped.
+  double replay_speed = 0;
+
   MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig
   MonotonicNs idle_close_ns = 1000 * kMillisecond_ns;
   MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< with streams that never come

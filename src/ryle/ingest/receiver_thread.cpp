@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <thread>
 #include <vector>
 
 #include "ryle/ingest/reading_order.hpp"
@@ -64,15 +66,23 @@ std::function<bool(std::int64_t slot)> possible_time(const SampleClock& clock,
   };
 }
 
-ReceiverThread::ReceiverThread(const std::vector<std::string>& allowed_senders, bool udp_gro)
-    : ports_(udp_gro), senders_(allowed_senders) {}
+ReceiverThread::ReceiverThread(const ReceiverConfig& config)
+    : ports_(config.udp_gro, !config.capture.empty()),
+      senders_(config.allowed_senders),
+      capture_path_(config.capture),
+      replay_speed_(config.replay_speed) {
+  if (config.capture.empty()) return;
+  capture_ = std::make_unique<CaptureReader>(config.capture);
+}
 
 void ReceiverThread::allocate(const AssemblerConfig& config, std::unique_ptr<Placement> placement,
                               int n_chunks, std::int64_t reserved_spans, MemorySpace memory,
                               std::uint64_t samples_per_slot) {
+  AssemblerConfig assembler = config;
+  assembler.wait_for_free_chunk |= replays() && replay_speed_ == 0;
   pool_ = std::make_unique<ChunkPool>(n_chunks, placement->chunk_bytes(config.chunk_slots),
                                       reserved_spans, memory);
-  assembler_ = std::make_unique<Assembler>(config, std::move(placement), *pool_);
+  assembler_ = std::make_unique<Assembler>(assembler, std::move(placement), *pool_);
   assembler_->set_cancel([this] { return abandon_.load(); });
   assembler_->set_on_segment([this] {
     ports_.rewind(assembler_->origin_slot());
@@ -128,7 +138,83 @@ void ReceiverThread::receive(UdpPort& port, std::size_t limit) {
                  [&](const DatagramReader::Datagram& datagram) { return judge(port, datagram); });
 }
 
+std::int64_t ReceiverThread::arrival_tai_ns() const {
+  if (!replays()) return host_tai_ns();
+  constexpr std::int64_t kSecond_ns = 1'000'000'000;
+  const std::int64_t unix_ns = captured_.unix_ns;
+  return recording_tai_ns_from_unix(unix_ns / kSecond_ns, unix_ns % kSecond_ns).value_or(unix_ns);
+}
+
+// Reads ahead by one; false at the end.
+bool ReceiverThread::next_captured() {
+  if (has_captured_) return true;
+  if (capture_ended_) return false;
+  try {
+    has_captured_ = capture_->next(captured_);
+  } catch (const FormatError& error) {
+    fault_ = error.what();
+  }
+  capture_ended_ = !has_captured_;
+  return has_captured_;
+}
+
+// With a speed the host's clock is the time, else that of the capture: what becomes of the packets
+// then does not depend on how fast they are read. Waits for the next one, at most `timeout_ms`.
+bool ReceiverThread::captured_is_due(int timeout_ms) {
+  if (replay_speed_ == 0) {
+    now_ = std::max(now_, captured_.unix_ns);
+    return true;
+  }
+  now_ = monotonic_ns();
+  if (replay_begin_ == 0) replay_begin_ = now_;
+  const double recorded_ns = static_cast<double>(captured_.unix_ns - capture_->first_ns());
+  const MonotonicNs due = replay_begin_ + std::llround(recorded_ns / replay_speed_);
+  if (due <= now_) return true;
+  std::this_thread::sleep_for(
+      std::chrono::nanoseconds(std::min(due - now_, timeout_ms * kMillisecond_ns)));
+  now_ = monotonic_ns();
+  return due <= now_;
+}
+
+bool ReceiverThread::serve_capture(int timeout_ms) {
+  constexpr int kBatch = 64;
+  for (int k = 0; k < kBatch; ++k) {
+    if (!next_captured() || !captured_is_due(k == 0 ? timeout_ms : 0)) return k > 0;
+    has_captured_ = false;
+    UdpPort* port = ports_.find(&captured_.from, &captured_.to);
+    if (port == nullptr) {
+      ++other_ports_;
+      continue;
+    }
+    ++port->received;
+    DatagramReader::Datagram datagram;
+    datagram.data = captured_.payload.data();
+    datagram.size = captured_.payload.size();
+    datagram.sender = sender_identity(&captured_.from);
+    datagram.address = &captured_.from;
+    if (captured_.cut) {
+      assembler_->reject(Reason::too_short);
+      note_rejected(Reason::too_short, sender_address(&captured_.from), captured_.payload);
+      continue;
+    }
+    judge(*port, datagram);
+  }
+  return true;
+}
+
+std::string ReceiverThread::capture_note() const {
+  const CaptureCounts& counts = capture_->counts();
+  std::string text = left_out_text(counts);
+  const auto add = [&text](const std::string& more) { text += (text.empty() ? "" : ", ") + more; };
+  if (other_ports_ > 0) add(fmt::format("{} datagrams to other ports", other_ports_));
+  if (counts.cut > 0)
+    add(fmt::format("{} datagrams cut by the capture (tcpdump -s 0 keeps them whole)", counts.cut));
+  if (capture_->ends_within_record()) add("a last record that is not whole");
+  return text.empty() ? "" : capture_path_ + " also has: " + text;
+}
+
 bool ReceiverThread::serve_ports(int timeout_ms, std::int64_t skew_slots) {
+  if (replays()) return serve_capture(timeout_ms);
   std::vector<pollfd> polled;
   polled.reserve(ports_.size());
   for (std::size_t i = 0; i < ports_.size(); ++i) {
@@ -174,8 +260,9 @@ void ReceiverThread::run() {
     bool any = serve(5);
     any |= align();
     housekeeping(false);
-    if (abandon_ || finished_by_itself()) break;
+    if (abandon_ || capture_ended_ || finished_by_itself()) break;
     if (!stopping) continue;
+    if (replays()) break;  // nothing is on its way
     if (stop_since == 0) stop_since = quiet_since = now_;
     if (any) quiet_since = now_;
     const bool quiet = now_ - quiet_since > kDrainQuiet_ns;
@@ -195,11 +282,21 @@ void ReceiverThread::housekeeping(bool force) {
   if (force || now_ - last_drops_ >= 100 * kMillisecond_ns) {
     last_drops_ = now_;
     ports_.update_drops();
+    update_notes();
   }
   if (force || now_ - last_publish_ >= 2 * kMillisecond_ns) {
     last_publish_ = now_;
     publish();
   }
+}
+
+void ReceiverThread::update_notes() {
+  std::vector<std::string> notes;
+  for (const std::string& note :
+       {ports_.silent_groups(), format_note(), replays() ? capture_note() : ""})
+    if (!note.empty()) notes.push_back(note);
+  const std::lock_guard lock(mutex_);
+  snapshot_.notes = std::move(notes);
 }
 
 void ReceiverThread::publish() {
@@ -220,6 +317,7 @@ void ReceiverThread::publish() {
   s.undelivered_samples = totals.undelivered_slots * samples_per_slot_;
   s.rejected_connections = rejected_connections_;
   s.rebound = totals.rebound;
+  s.fault = fault_;
   rejected_snapshot_ = last_rejected_;
   rejected_connection_snapshot_ = last_rejected_connection_;
   s.chunks = totals.chunks;

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "ryle/ingest/assembler.hpp"
+#include "ryle/ingest/capture_file.hpp"
+#include "ryle/ingest/receiver_source.hpp"
 #include "ryle/ingest/source.hpp"
 #include "ryle/ingest/udp_ports.hpp"
 #include "ryle/runtime/stage_thread.hpp"
@@ -52,7 +54,16 @@ class ReceiverThread {
   virtual std::vector<std::string> endpoints() const;
 
  protected:
-  ReceiverThread(const std::vector<std::string>& allowed_senders, bool udp_gro);
+  /// Opens the capture where there is one. Throws as CaptureReader and SenderList do.
+  explicit ReceiverThread(const ReceiverConfig& config);
+  /// @pre one has begun
+  std::int64_t newest_segment() const {
+    return static_cast<std::int64_t>(assembler_->totals().segments) - 1;
+  }
+  /// Packets are those of a capture: there are no sockets.
+  bool replays() const { return capture_ != nullptr; }
+  /// TAI at which what is being read arrived, by this host's clock or that of the capture.
+  std::int64_t arrival_tai_ns() const;
   /// Allocates the chunks and makes the assembler. `samples_per_slot` is for lost_samples only.
   void allocate(const AssemblerConfig& config, std::unique_ptr<Placement> placement, int n_chunks,
                 std::int64_t reserved_spans, MemorySpace memory, std::uint64_t samples_per_slot);
@@ -65,6 +76,8 @@ class ReceiverThread {
   Reason judge(UdpPort& port, const DatagramReader::Datagram& datagram);
   /// Reads one batch of a port.
   void receive(UdpPort& port, std::size_t limit);
+  /// A round over the capture: a batch of datagrams, those that are due. Sets now_.
+  bool serve_capture(int timeout_ms);
   /// A round over UDP ports that each may bring any stream: those at most `skew_slots` ahead of the
   /// furthest behind are read, one batch each. Sets now_.
   bool serve_ports(int timeout_ms, std::int64_t skew_slots);
@@ -86,6 +99,8 @@ class ReceiverThread {
   /// A segment has begun and nothing of it is placed yet.
   virtual void segment_begun() {}
   virtual void disconnect_all() {}
+  /// A line for the operator that only the format knows (IngestCounters::notes), or "".
+  virtual std::string format_note() const { return {}; }
   /// Reasons for DEGRADED that only the format knows, comma separated.
   virtual std::string more_reasons() const { return {}; }
 
@@ -101,6 +116,10 @@ class ReceiverThread {
  private:
   void run();
   void housekeeping(bool force);
+  bool next_captured();
+  bool captured_is_due(int timeout_ms);
+  std::string capture_note() const;
+  void update_notes();
 
   /// RejectedPacket before it is text.
   struct LastRejected {
@@ -111,6 +130,15 @@ class ReceiverThread {
   };
 
   SenderList senders_;
+  std::string capture_path_;
+  std::unique_ptr<CaptureReader> capture_;
+  double replay_speed_ = 0;
+  CapturedDatagram captured_;  // the next one
+  bool has_captured_ = false;  // there is one
+  bool capture_ended_ = false;
+  std::uint64_t other_ports_ = 0;  // datagrams of the capture that no endpoint takes
+  MonotonicNs replay_begin_ = 0;   // by this host's clock
+  std::string fault_;
   std::array<LastRejected, kReasons> last_rejected_;
   std::uint64_t samples_per_slot_ = 1;
   MonotonicNs last_poll_ = 0, last_drops_ = 0, last_publish_ = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/ingest/recording.hpp"
+#include "ryle/ingest/capture_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -133,6 +134,10 @@ std::vector<std::string> recording_formats() {
 
 std::unique_ptr<Recording> open_recording(const std::string& path, std::string_view format,
                                           const RecordingOptions& options) {
+  if (is_capture_file(path))
+    throw FormatError(path +
+                      ": captured packets, not a recording; a run replays them with source.kind = "
+                      "\"pcap\" and the format of the packets");
   const std::string_view wanted = format.empty() || format == "auto" ? detect(path) : format;
   for (const auto& f : kFormats) {
     if (f.name == wanted) return f.open(path, options);

@@ -73,6 +73,14 @@ SenderAddress sender_address(const void* address) {
   return sender;
 }
 
+std::optional<IpBytes> numeric_ip(const std::string& host) {
+  in_addr v4{};
+  IpBytes ip{};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return mapped_ipv4(v4);
+  if (inet_pton(AF_INET6, host.c_str(), ip.data()) == 1) return ip;
+  return std::nullopt;
+}
+
 std::string to_string(const SenderAddress& sender) {
   if (!sender.known) return "?";
   const std::string ip = ip_text(sender.ip);
@@ -106,25 +114,18 @@ SenderList::SenderList(const std::vector<std::string>& entries) {
     }
     const auto slash = rest.find('/');
     const std::string host(rest.substr(0, slash));
-    in_addr v4{};
-    in6_addr v6{};
-    const bool is_v4 = inet_pton(AF_INET, host.c_str(), &v4) == 1;
-    if (is_v4) {
-      network.ip = mapped_ipv4(v4);
-    } else if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) {
-      std::memcpy(network.ip.data(), &v6, network.ip.size());
-    } else {
-      throw fail("is not a numeric IPv4 or IPv6 address");
-    }
-    const int all_bits = is_v4 ? 32 : 128;
+    const auto ip = numeric_ip(host);
+    if (!ip) throw fail("is not a numeric IPv4 or IPv6 address");
+    network.ip = *ip;
+    const int all_bits = host.find(':') == std::string::npos ? 32 : 128;
     int bits = all_bits;
     if (slash != std::string_view::npos &&
         (!read_number(rest.substr(slash + 1), bits) || bits < 0 || bits > all_bits)) {
       throw fail(fmt::format("has a prefix length that is not a number from 0 to {}", all_bits));
     }
     network.prefix_bits = bits + 128 - all_bits;
-    if (const IpBytes ip = masked(network.ip, network.prefix_bits); ip != network.ip) {
-      throw fail(fmt::format("is not a network: /{} begins at {}", bits, ip_text(ip)));
+    if (const IpBytes begin = masked(network.ip, network.prefix_bits); begin != network.ip) {
+      throw fail(fmt::format("is not a network: /{} begins at {}", bits, ip_text(begin)));
     }
     networks_.push_back(network);
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct SenderAddress {
 };
 /// Of a sockaddr.
 SenderAddress sender_address(const void* address);
+/// Bytes of an address that is written as a number, IPv4 as SenderAddress has it; nothing for a
+/// name.
+std::optional<std::array<std::uint8_t, 16>> numeric_ip(const std::string& host);
 /// "10.1.2.3:4015", "[fe80::1]:4015", "?" when not known.
 std::string to_string(const SenderAddress& sender);
 

@@ -58,30 +58,63 @@ void set_option(const Socket& socket, int level, int option, int value) {
   setsockopt(socket.get(), level, option, &value, sizeof value);
 }
 
-bool is_multicast(const sockaddr* address) {
-  if (address->sa_family == AF_INET) {
-    return IN_MULTICAST(ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr));
+// Joins the group of `address`, of the sources asked for. Binding alone succeeds, and then nothing
+// ever comes.
+void join_group(const Socket& socket, const Endpoint& endpoint, const addrinfo& address) {
+  const bool v6 = address.ai_family == AF_INET6;
+  const int level = v6 ? IPPROTO_IPV6 : IPPROTO_IP;
+  const unsigned interface = interface_index(endpoint);
+  // Else what any other program here has joined, by other interfaces, comes as well.
+  constexpr int kIpv6MulticastAll = 29;  // linux/in6.h; not in the C library's headers of Debian 12
+  set_option(socket, level, v6 ? kIpv6MulticastAll : IP_MULTICAST_ALL, 0);
+  const auto check = [&](int status) {
+    if (status == 0) return;
+    const int error = errno;
+    const bool no_route = error == ENODEV || error == EADDRNOTAVAIL;
+    throw IoError(ExitCode::unavailable,
+                  fmt::format("cannot join the multicast group {}: {}{}", to_string(endpoint),
+                              std::strerror(error),
+                              no_route ? "; name the interface that the group comes in through, "
+                                         "?interface=eth1 (ip addr lists them)"
+                                       : ""));
+  };
+  group_source_req request{};
+  request.gsr_interface = interface;
+  std::memcpy(&request.gsr_group, address.ai_addr, address.ai_addrlen);
+  if (endpoint.sources.empty()) {
+    group_req any{};
+    any.gr_interface = interface;
+    any.gr_group = request.gsr_group;
+    check(setsockopt(socket.get(), level, MCAST_JOIN_GROUP, &any, sizeof any));
   }
-  return address->sa_family == AF_INET6 &&
-         IN6_IS_ADDR_MULTICAST(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+  for (const auto& source : endpoint.sources) {
+    const AddressInfo sender({Endpoint::Transport::udp, source, endpoint.port, "", {}, 0},
+                             SOCK_DGRAM, false);
+    if (sender.list->ai_family != address.ai_family)
+      throw ConfigError(fmt::format("endpoint {}: the source {} is not of the family of the group",
+                                    to_string(endpoint), source));
+    std::memcpy(&request.gsr_source, sender.list->ai_addr, sender.list->ai_addrlen);
+    check(setsockopt(socket.get(), level, MCAST_JOIN_SOURCE_GROUP, &request, sizeof request));
+  }
 }
 
 Socket bound(const Endpoint& endpoint, int type, bool reuse) {
   const AddressInfo info(endpoint, type, true);
-  // Binding succeeds, and then nothing ever comes: the group must be joined as well.
-  if (is_multicast(info.list->ai_addr)) {
-    throw ConfigError(fmt::format(
-        "endpoint '{}' is a multicast group, which Ryle does not join; let the sender address this "
-        "machine and listen on one of its own addresses, or on {}://{}:{}",
-        to_string(endpoint), type == SOCK_DGRAM ? "udp" : "tcp",
-        info.list->ai_family == AF_INET6 ? "[::]" : "0.0.0.0", endpoint.port));
+  const bool multicast = is_multicast(endpoint);
+  if (multicast && type != SOCK_DGRAM) {
+    throw ConfigError(fmt::format("endpoint {} is a multicast group: those are of udp:// only",
+                                  to_string(endpoint)));
   }
+  if (multicast && info.list->ai_family == AF_INET6)
+    reinterpret_cast<sockaddr_in6*>(info.list->ai_addr)->sin6_scope_id = interface_index(endpoint);
   Socket socket(::socket(info.list->ai_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) socket_error("make a socket for", endpoint, errno);
-  if (reuse) set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  // A group has as many receivers on a machine as want it.
+  if (reuse || multicast) set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
   if (bind(socket.get(), info.list->ai_addr, info.list->ai_addrlen) != 0) {
     socket_error("listen on", endpoint, errno);
   }
+  if (multicast) join_group(socket, endpoint, *info.list);
   return socket;
 }
 
@@ -105,6 +138,16 @@ std::uint16_t Socket::local_port() const {
 
 Socket udp_bind(const Endpoint& endpoint, bool reuse_address) {
   return bound(endpoint, SOCK_DGRAM, reuse_address);
+}
+
+Socket udp_connect(const Endpoint& endpoint) {
+  const AddressInfo info(endpoint, SOCK_DGRAM, false);
+  Socket socket(::socket(info.list->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket) socket_error("make a socket for", endpoint, errno);
+  prepare_multicast_sender(socket.get(), endpoint);
+  if (connect(socket.get(), info.list->ai_addr, info.list->ai_addrlen) != 0)
+    socket_error("send to", endpoint, errno);
+  return socket;
 }
 
 Socket tcp_listen(const Endpoint& endpoint) {

@@ -18,8 +18,13 @@ class Socket : public Descriptor {
   std::uint16_t local_port() const;
 };
 
-/// Bound, unconnected. Throws IoError (exit 69 or 77) naming the endpoint.
+/// Bound, unconnected. A multicast group is joined, on Endpoint::interface and of
+/// Endpoint::sources alone where they are given; the address may then be taken by others too.
+/// Throws IoError (exit 69 or 77) naming the endpoint.
 Socket udp_bind(const Endpoint& endpoint, bool reuse_address = false);
+/// Sends to the endpoint, through its interface and with its ttl where it is a multicast group;
+/// waits while its buffer is full. Throws IoError (exit 69 or 77) naming the endpoint.
+Socket udp_connect(const Endpoint& endpoint);
 Socket tcp_listen(const Endpoint& endpoint);
 /// The connection waiting, or an empty socket. `peer` gets the address at its other end.
 Socket tcp_accept(const Socket& listener, SenderAddress* peer);

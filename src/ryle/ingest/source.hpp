@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "ryle/core/samples.hpp"
 #include "ryle/core/time.hpp"
@@ -47,6 +48,9 @@ struct IngestCounters {
   std::uint64_t undelivered_slots = 0, undelivered_samples = 0;
   std::uint64_t chunks = 0, dropped_chunks = 0;
   std::uint64_t segments = 0;
+  std::vector<std::string> notes;  ///< lines for the operator: a multicast group that stayed
+                                   ///< silent, what of a capture was left out
+  std::string fault;  ///< why the input cannot be read to its end, and what of it was; "" = it can
   std::int64_t balance() const;  ///< received - used - sum(rejected); must be 0
 };
 /// "2000 rejected: 1990 too_short (the last from 10.1.2.3:4015, 60 bytes: 4d 57 33 32 ...), 10

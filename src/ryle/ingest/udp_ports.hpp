@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,9 @@ struct UdpPort {
   Socket socket;
   std::vector<std::uint32_t> streams;
   std::uint64_t drops = 0;
+  std::uint64_t received = 0;                            ///< datagrams
+  std::optional<std::array<std::uint8_t, 16>> ip;        ///< of the endpoint, where it is a number
+  std::vector<std::array<std::uint8_t, 16>> source_ips;  ///< of its sources
   std::int64_t position = 0;  ///< how far it has been read: newest slot of its last good packet
   bool useful = true;  ///< its last read brought something with a place in time (ReadingOrder)
 };
@@ -31,7 +36,8 @@ inline bool tells_position(Reason reason) {
 /// batches, what the kernel dropped.
 class UdpPorts {
  public:
-  explicit UdpPorts(bool gro) : gro_(gro) {}
+  /// `replay`: there are no sockets, datagrams are those of a capture.
+  UdpPorts(bool gro, bool replay) : gro_(gro), replay_(replay) {}
 
   /// Binds, or finds the port that has this endpoint already (port 0 is always a new one).
   UdpPort& open(const Endpoint& endpoint);
@@ -47,6 +53,7 @@ class UdpPorts {
   void receive(UdpPort& port, std::size_t limit, const Take& take) {
     port.useful = false;
     for (const auto& datagram : reader_->receive(port.socket, limit)) {
+      ++port.received;
       port.useful |= tells_position(take(datagram));
     }
   }
@@ -59,13 +66,20 @@ class UdpPorts {
   void rewind(std::int64_t origin) {
     for (auto& port : ports_) port->position = origin;
   }
+  /// The port that takes a captured datagram between these addresses (sockaddr), or nullptr. Its
+  /// number must be that of the endpoint, or the endpoint's 0. A multicast group must be the
+  /// address it was sent to, and any source filter hold; of other endpoints the one of the address
+  /// is taken, or the first: a capture is read on other machines than it was made on.
+  UdpPort* find(const void* from, const void* to);
+  /// "no packet came from the multicast group ...", of those that stayed silent; "" when none did.
+  std::string silent_groups() const;
   bool receive_buffer_ok() const { return receive_buffer_ok_; }
   void update_drops();
   std::uint64_t drops() const;
   std::int64_t memory_bytes() const { return reader_ ? reader_->memory_bytes() : 0; }
 
  private:
-  bool gro_;
+  bool gro_, replay_;
   bool receive_buffer_ok_ = true;
   std::vector<std::unique_ptr<UdpPort>> ports_;
   std::unique_ptr<DatagramReader> reader_;

@@ -94,6 +94,7 @@ void Link::begin_attempt() {
     const int on = 1;
     ::setsockopt(candidate.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
+  if (!endpoint_.is_tcp()) prepare_multicast_sender(candidate.get(), endpoint_);
   if (::connect(candidate.get(), found->ai_addr, found->ai_addrlen) == 0) {
     accept_connection(candidate);
   } else if (errno == EINPROGRESS) {

@@ -36,7 +36,7 @@ void check_beams(const ObservationConfig& config) {
     throw ConfigError(
         "telescope.layout is given twice: with beams.file the array is that of the beams file");
   const auto& s = config.source;
-  if (s.kind == "network" && s.start_utc == "now")
+  if (is_received(s) && s.start_utc == "now")
     throw ConfigError(
         "source.start_utc is needed: the UTC of spectrum 0 of the packets' counter; beams are "
         "pointed by it");

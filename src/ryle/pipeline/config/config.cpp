@@ -15,6 +15,7 @@
 #include <sstream>
 #include <type_traits>
 
+#include "ryle/core/endpoint.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
 #include "ryle/core/text.hpp"
@@ -388,6 +389,7 @@ ObservationConfig from_table(const toml::table& root, const std::string& name) {
         config.given.insert(config.given.end(), parser.given.begin(), parser.given.end());
       },
       config);
+  config.source.listen = expand_endpoints(config.source.listen);
   config.text = to_toml(config);
   return config;
 }
@@ -475,18 +477,26 @@ std::string resolve_path(const ObservationConfig& config, const std::string& nam
   return (std::filesystem::path(config.path).parent_path() / path).string();
 }
 
+bool is_received(const SourceConfig& source) {
+  return source.kind == "network" || source.kind == "pcap";
+}
+
 bool is_described(const SourceConfig& source) { return source.format == "described"; }
 
 bool is_live_spectra(const SourceConfig& source) {
   if (is_described(source)) return source.packet && source.packet->has_channels();
-  return source.format == "chips" || source.format == "tbf" || source.format == "tbx";
+  return source.format == "chips" || source.format == "tbf" || source.format == "tbx" ||
+         is_live_spead(source);
 }
+
+bool is_live_spead(const SourceConfig& source) { return source.format == "spead"; }
 
 bool is_live_beams(const SourceConfig& source) { return source.format == "best2"; }
 
 bool wants_visibilities(const ObservationConfig& config) {
   const auto& output = config.output;
-  return output.ms || output.uvfits || output.uvh5 || !output.files.empty();
+  return output.ms || output.uvfits || output.uvh5 || !output.files.empty() ||
+         !output.spead.empty();
 }
 
 bool wants_images(const ObservationConfig& config) { return config.image.cadence_s > 0; }

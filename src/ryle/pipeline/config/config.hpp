@@ -26,11 +26,11 @@ struct TelescopeConfig {
 };
 
 struct SourceConfig {
-  std::string kind = "simulator";  ///< simulator | network | file
+  std::string kind = "simulator";  ///< simulator | network | pcap | file
   std::string format = "mwa32t";
-  std::vector<std::string>
-      listen;  ///< one endpoint per receiver, "tcp://host:port" or "udp://host:port"
+  std::vector<std::string> listen;  ///< one endpoint per receiver (core/endpoint.hpp), expanded
   std::string file;
+  double replay_speed = 0;        ///< of a capture: x recorded; 0 = as fast as the engines go
   std::string start_utc = "now";  ///< time of tick 0 for formats whose counters are relative
   Rational sample_rate_hz{0, 1};  ///< 0 = what the format or file says (MWA-32T: 1.28 MHz)
   double center_mhz = 0;
@@ -39,7 +39,9 @@ struct SourceConfig {
   std::int64_t n_channels = 0;     ///< ... how many there are ...
   std::int64_t channels_per_packet = 0;  ///< ... in one packet (0 = all)
   double channel_width_hz = 0;           ///< 0 = what the format says (CHIPS 25 kHz)
-  double channel_zero_mhz = 0;           ///< described: sky frequency of channel number 0
+  double channel_zero_mhz = 0;           ///< described, spead: sky frequency of channel number 0
+  std::int64_t spectra_per_heap = 256;   ///< spead
+  std::int64_t ticks_per_spectrum = 0;   ///< spead: of the timestamps
   std::string marker = "counter";  ///< counter | constant | ignore: word 0 of an MWA-32T group
   double chunk_ms = 51.2;
   std::int64_t n_chunks = 8;       ///< ring between ingest and the channelizer
@@ -58,10 +60,14 @@ struct SourceConfig {
   std::optional<wire::PacketDescription> packet;  ///< described: [source.packet]
 };
 
+/// Packets of senders, live or in a capture: not the simulator's.
+bool is_received(const SourceConfig& source);
 /// Packets of the layout that [source.packet] describes, of spectra or of time samples.
 bool is_described(const SourceConfig& source);
-/// chips, tbf, tbx, described channels: packets hold spectra, not time samples.
+/// chips, tbf, tbx, spead, described channels: packets hold spectra, not time samples.
 bool is_live_spectra(const SourceConfig& source);
+/// SPEAD heaps of F-engines.
+bool is_live_spead(const SourceConfig& source);
 /// best2: packets hold spectra of antennas of which beams are made.
 bool is_live_beams(const SourceConfig& source);
 
@@ -152,6 +158,10 @@ struct OutputConfig {
   double segment_s = 0;                         ///< new files after so much data; 0 = never
   double segment_mib = 0;                       ///< ... or when one would grow beyond; 0 = never
   std::vector<std::string> files;               ///< explicit files instead (ryle correlate -o)
+  std::string spead;                            ///< endpoint visibilities are sent to; "" = none
+  std::int64_t spead_channels = 0;              ///< of a heap; 0 = all
+  std::int64_t spead_packet_bytes = 1472;
+  double spead_mb_per_s = 100;
 };
 
 /// All-sky images of voltages (docs/imaging.md): keys of [image], and options of `ryle image`.

@@ -37,12 +37,19 @@ void fields(V& v, TelescopeConfig& c) {
 
 template <class V>
 void fields(V& v, SourceConfig& c) {
-  v("kind", c.kind, Choice{{"simulator", "network", "file"}}, "where samples come from");
+  v("kind", c.kind, Choice{{"simulator", "network", "pcap", "file"}},
+    "where samples come from; pcap: packets of `listen` in a capture, PCAP or PCAPNG");
   v("format", c.format, Choice{},
-    "wire or file format: mwa32t, chips, tbf, tbx, best2 live, described with a [source.packet]; "
-    "`ryle info` lists those of files");
-  v("listen", c.listen, Choice{}, "one endpoint per receiver, tcp://host:port or udp://host:port");
-  v("file", c.file, Choice{}, "recording to read when kind = \"file\"");
+    "wire or file format: mwa32t, chips, tbf, tbx, best2, spead live, described with a "
+    "[source.packet]; `ryle info` lists those of files");
+  v("listen", c.listen, Choice{},
+    "one endpoint per receiver, tcp://host:port or udp://host:port; a multicast group is joined: "
+    "udp://239.1.2.3:7148?interface=eth1&source=10.0.0.1; udp://239.1.2.3+15:7148 are 16 groups; "
+    "kind = \"pcap\": which datagrams are taken");
+  v("file", c.file, Choice{},
+    "recording to read when kind = \"file\", capture when kind = \"pcap\"");
+  v("replay_speed", c.replay_speed, Range{0, 1e6, "as fast as the engines go, nothing is dropped"},
+    "kind = \"pcap\": x recorded speed");
   v("start_utc", c.start_utc, Choice{}, "UTC of sample 0 for counters without a date, or \"now\"");
   v("sample_rate_hz", c.sample_rate_hz, Range{0, 1e11},
     "samples (packets of channels: spectra) per second of one input, may be exact: \"78125/4\"; 0 "
@@ -52,17 +59,22 @@ void fields(V& v, SourceConfig& c) {
   v("inverted_band", c.inverted_band, Choice{},
     "spectrum runs downwards (odd Nyquist zone, high-side oscillator)");
   v("first_channel", c.first_channel, Range{0, 65535},
-    "chips, tbf, tbx, described live: number of the first channel, as the packets count; its sky "
-    "frequency is this many channel widths, from channel_zero_mhz where packets are described");
+    "chips, tbf, tbx, spead, described live: number of the first channel, as the packets count; "
+    "its sky frequency is this many channel widths, from channel_zero_mhz for spead and where "
+    "packets are described");
   v("n_channels", c.n_channels, Range{0, 65535},
-    "chips, tbf, tbx, described live: channels received; described: 0 = those of one packet");
+    "chips, tbf, tbx, spead, described live: channels received; described: 0 = those of one "
+    "packet");
   v("channels_per_packet", c.channels_per_packet, Range{0, 65535},
-    "chips, tbx live: channels in one packet; 0 = all");
+    "chips, tbx live: channels in one packet, spead: in one heap; 0 = all");
   v("channel_width_hz", c.channel_width_hz, Range{0, 1e9},
-    "chips, tbf, tbx, described live: 0 = 25 kHz (chips), 196 MHz / 8192 (tbf, tbx), the spectrum "
-    "rate (described)");
+    "chips, tbf, tbx, spead, described live: 0 = 25 kHz (chips), 196 MHz / 8192 (tbf, tbx), the "
+    "spectrum rate (spead, described)");
   v("channel_zero_mhz", c.channel_zero_mhz, Range{0, 1e6},
-    "described: sky frequency of the center of channel number 0");
+    "spead, described: sky frequency of the center of channel number 0");
+  v("spectra_per_heap", c.spectra_per_heap, Range{1, 1 << 20}, "spead: spectra in one heap");
+  v("ticks_per_spectrum", c.ticks_per_spectrum, Range{0, 1e9, "needed"},
+    "spead: timestamps from one spectrum to the next, 2 x channels of an F-engine of real samples");
   v("marker", c.marker, Choice{{"counter", "constant", "ignore"}},
     "meaning of word 0 of an MWA-32T group");
   v("chunk_ms", c.chunk_ms, Range{0.1, 10000}, "length of a ring chunk");
@@ -209,6 +221,14 @@ void fields(V& v, OutputConfig& c) {
   v("segment_mib", c.segment_mib, Range{0, 1e7},
     "begin new files before one grows beyond this; 0 = no limit");
   v("files", c.files, Choice{}, "explicit names instead of directory and name");
+  v("spead", c.spead, Choice{},
+    "endpoint to which visibilities are sent as heaps of SPEAD-64-48, udp://host:port or a "
+    "multicast group: udp://239.1.2.3:7148?interface=eth1&ttl=4; \"\" = none");
+  v("spead_channels", c.spead_channels, Range{0, 65536, "all"}, "channels in one heap");
+  v("spead_packet_bytes", c.spead_packet_bytes, Range{512, 65507},
+    "largest datagram of SPEAD; 1472 fit every network, 8972 one of jumbo frames");
+  v("spead_mb_per_s", c.spead_mb_per_s, Range{0, 1e5, "as fast as it goes"},
+    "datagrams of SPEAD are sent no faster than this");
 }
 
 template <class V>

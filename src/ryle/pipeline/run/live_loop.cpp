@@ -226,7 +226,9 @@ std::string LiveLoop::nothing_came() const {
   const std::string rejected = rejected_text(counters);
   const auto time = counters.rejected.find("time");
   const bool undated = time != counters.rejected.end() && time->second > 0;
-  const std::string listen = comma_separated(config_.source.listen);
+  const std::string listen =
+      comma_separated(config_.source.listen) +
+      (config_.source.kind == "pcap" ? " of the capture " + config_.source.file : "");
   if (counters.received == 0) {
     return "no data arrived on " + listen + " (state " + source_.state() + ")" +
            (rejected.empty() ? "" : "; " + rejected);
@@ -253,13 +255,16 @@ void LiveLoop::note_ingest(RunSummary& summary) const {
   summary.lost_samples = c.lost_samples;
   summary.undelivered_samples = c.undelivered_samples;
   summary.dropped_chunks = c.dropped_chunks;
+  summary.warnings.insert(summary.warnings.end(), c.notes.begin(), c.notes.end());
   Condition at_end = condition(path_.data_s(), recent_.margin());
   at_end.ended = true;
   summary.state = run_state(at_end);
 }
 
 void LiveLoop::require_balance() const {
-  const std::int64_t balance = source_.counters().balance();
+  const IngestCounters counters = source_.counters();
+  if (!counters.fault.empty()) throw FormatError(counters.fault);
+  const std::int64_t balance = counters.balance();
   if (balance != 0) {
     throw Error(
         ExitCode::internal,

@@ -69,7 +69,8 @@ class LiveLoop {
   bool started() const { return started_; }
   /// Why no chunk came: nothing arrived, or what arrived was refused. @pre !started()
   std::string nothing_came() const;
-  /// Throws when packets are unaccounted for: after the products are published.
+  /// Throws when packets are unaccounted for, or a capture is damaged: after the products are
+  /// published.
   void require_balance() const;
 
  private:

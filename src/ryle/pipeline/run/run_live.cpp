@@ -61,7 +61,7 @@ SampleReceiver sample_receiver(const ObservationConfig& config, const SampleMeta
 }
 
 bool from_own_clock(const ObservationConfig& config) {
-  return config.source.kind == "network" && config.source.start_utc == "now";
+  return is_received(config.source) && config.source.start_utc == "now";
 }
 
 class LiveRun final : public LivePath {

@@ -22,15 +22,27 @@ class LiveSpectraRun final : public LivePath {
       : config_(config),
         options_(options),
         array_(load_array(config, 0)),
-        receiver_(live_spectra_config(config, array_)) {
+        receiver_(is_live_spead(config.source) ? FengineSourceConfig{}
+                                               : live_spectra_config(config, array_)) {
     require_products(config);
-    SpectraMetadata metadata = live_spectra_metadata(receiver_);
-    metadata.live = is_real_time(config);
-    // Before anything is opened: a run that does not fit must not take the ports of one that does.
-    planned_bytes_ = total_bytes(
-        live_run_memory(config_, receiver_, plan_live_images(config_, array_, metadata)));
-    require_memory(config_, planned_bytes_);
-    source_ = make_fengine_source(receiver_);
+    SpectraMetadata metadata;
+    if (is_live_spead(config.source)) {
+      const SpeadSourceConfig spead = live_spead_config(config, array_);
+      metadata = live_spead_metadata(spead);
+      metadata.live = is_real_time(config);
+      planned_bytes_ = spead_source_chunk_bytes(spead) + spectra_blocks_bytes(spead.shape());
+      require_memory(config_, planned_bytes_);
+      source_ = std::make_unique<SpeadSource>(spead);
+    } else {
+      metadata = live_spectra_metadata(receiver_);
+      metadata.live = is_real_time(config);
+      // Before anything is opened: a run that does not fit must not take the ports of one that
+      // does.
+      planned_bytes_ = total_bytes(
+          live_run_memory(config_, receiver_, plan_live_images(config_, array_, metadata)));
+      require_memory(config_, planned_bytes_);
+      source_ = make_fengine_source(receiver_);
+    }
     if (config.source.kind == "simulator") {
       simulation_ = std::make_unique<SpectraSimulation>(config, array_, receiver_);
       metadata.jy_per_count2 = simulation_->jy_per_count2();
@@ -45,8 +57,10 @@ class LiveSpectraRun final : public LivePath {
   RunSummary run() {
     RunSummary summary;
     summary.planned_memory_bytes = planned_bytes_;
-    const double bits_per_s = 8.0 * static_cast<double>(array_.n_inputs() * receiver_.n_channels) *
-                              receiver_.clock.rate_hz.value();
+    const SpectraShape shape = source_->shape();
+    const double bits_per_s =
+        static_cast<double>(bits_per_sample(shape.format) * shape.n_inputs * shape.n_channels) *
+        source_->info().clock.rate_hz.value();
     LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
     loop.run(summary);
     DeviceLoss lost;  // both are published first
@@ -69,7 +83,7 @@ class LiveSpectraRun final : public LivePath {
 
   void take(Chunk* chunk) override {
     const SampleClock clock = source_->clock(chunk->segment);
-    unpack(source_->layout(), *chunk, *spectra_);
+    source_->unpack(*chunk, *spectra_);
     source_->release(chunk);
     SpectraGulp gulp;
     gulp.blocks = spectra_->blocks();
@@ -115,7 +129,7 @@ class LiveSpectraRun final : public LivePath {
   ArrayLayout array_;
   FengineSourceConfig receiver_;
   std::int64_t planned_bytes_ = 0, data_tai_ns_ = 0;
-  std::unique_ptr<FengineSource> source_;
+  std::unique_ptr<SpectraSource> source_;
   std::unique_ptr<SpectraSimulation> simulation_;
   std::unique_ptr<SkyPath> images_;
   std::unique_ptr<SpectraDumps> dumps_;

@@ -42,8 +42,8 @@ std::int64_t described_chunk_ticks(const SourceConfig& source) {
 
 TimeSource described_time(const SourceConfig& source) {
   if (source.packet->counts_from_1970) return TimeSource::packet;
-  return source.kind == "network" && source.start_utc == "now" ? TimeSource::arrival
-                                                               : TimeSource::configured;
+  return is_received(source) && source.start_utc == "now" ? TimeSource::arrival
+                                                          : TimeSource::configured;
 }
 
 void check_source(const SourceConfig& source) {

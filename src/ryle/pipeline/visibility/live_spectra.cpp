@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ryle/core/error.hpp"
 #include "ryle/pipeline/visibility/changing_sky.hpp"
@@ -19,6 +20,8 @@ constexpr std::int64_t kLwaPoints = 8192;
 }  // namespace
 
 double expected_speed(const ObservationConfig& config) {
+  if (config.source.kind == "pcap" && config.source.replay_speed > 0)
+    return config.source.replay_speed;
   const bool simulated = config.source.kind == "simulator" && config.simulator.speed > 0;
   return simulated ? config.simulator.speed : 1;
 }
@@ -31,6 +34,12 @@ ReceiverConfig receiver_config(const ObservationConfig& config) {
   r.allow_small_rcvbuf = s.allow_small_rcvbuf;
   r.allowed_senders = s.allowed_senders;
   r.max_clock_error_s = s.kind == "network" ? s.max_clock_error_s : 0;
+  if (s.kind == "pcap") {
+    if (s.file.empty())
+      throw ConfigError("source.file is empty: name the capture to replay, a PCAP or PCAPNG file");
+    r.capture = s.file;
+    r.replay_speed = s.replay_speed;
+  }
   r.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
   r.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
   return r;
@@ -67,8 +76,7 @@ FengineSourceConfig live_spectra_config(const ObservationConfig& config, const A
   if (s.sample_rate_hz.num > 0) f.clock.rate_hz = s.sample_rate_hz;
   f.clock.epoch_tai_ns = simulation_start_tai_ns(config);
   // CHIPS count from an instant that only the operator knows.
-  const bool unknown =
-      f.format == FengineFormat::chips && s.kind == "network" && s.start_utc == "now";
+  const bool unknown = f.format == FengineFormat::chips && is_received(s) && s.start_utc == "now";
   f.time_source = f.format != FengineFormat::chips ? TimeSource::packet
                   : unknown                        ? TimeSource::arrival
                                                    : TimeSource::configured;
@@ -76,6 +84,40 @@ FengineSourceConfig live_spectra_config(const ObservationConfig& config, const A
   f.chunk_spectra =
       kChunkAlignment *
       std::max<std::int64_t>(1, std::llround(spectra / static_cast<double>(kChunkAlignment)));
+  f.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
+  f.window_chunks = static_cast<int>(s.window_chunks);
+  f.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
+  static_cast<ReceiverConfig&>(f) = receiver_config(config);
+  return f;
+}
+
+SpeadSourceConfig live_spead_config(const ObservationConfig& config, const ArrayLayout& array) {
+  const SourceConfig& s = config.source;
+  if (s.n_channels <= 0)
+    throw ConfigError("source.n_channels is needed for spead: the channels of all heaps received");
+  if (s.sample_rate_hz.num <= 0)
+    throw ConfigError("source.sample_rate_hz is needed for spead: spectra per second, exactly");
+  if (is_received(s) && s.start_utc == "now")
+    throw ConfigError(
+        "source.start_utc is needed for spead: the UTC of timestamp 0, the sync time of the array");
+  if (array.n_inputs() % 2 != 0)
+    throw ConfigError("the array has " + std::to_string(array.n_inputs()) +
+                      " inputs; heaps of an F-engine have two polarizations");
+  SpeadSourceConfig f;
+  f.endpoints = s.listen;
+  f.n_fengines = array.n_inputs() / 2;
+  f.first_channel = s.first_channel;
+  f.n_channels = s.n_channels;
+  f.channels_per_heap = s.channels_per_packet;
+  f.spectra_per_heap = s.spectra_per_heap;
+  f.ticks_per_spectrum = s.ticks_per_spectrum;
+  f.clock = {simulation_start_tai_ns(config), s.sample_rate_hz};
+  f.channel_zero_hz = s.channel_zero_mhz * 1e6;
+  f.channel_width_hz = s.channel_width_hz > 0 ? s.channel_width_hz : s.sample_rate_hz.value();
+  const auto unit = static_cast<double>(std::lcm(s.spectra_per_heap, kChunkAlignment));
+  f.chunk_spectra =
+      static_cast<std::int64_t>(unit) *
+      std::max<std::int64_t>(1, std::llround(s.chunk_ms * 1e-3 * s.sample_rate_hz.value() / unit));
   f.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
   f.window_chunks = static_cast<int>(s.window_chunks);
   f.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
@@ -96,6 +138,17 @@ SpectraMetadata live_spectra_metadata(const FengineSourceConfig& receiver) {
   metadata.format = SampleFormat::ci4;
   metadata.four_bits = true;
   metadata.time_source = receiver.time_source;
+  metadata.live = true;
+  return metadata;
+}
+
+SpectraMetadata live_spead_metadata(const SpeadSourceConfig& receiver) {
+  SpectraMetadata metadata;
+  metadata.frequency = receiver.channels();
+  metadata.clock = receiver.clock;
+  metadata.max_gulp = receiver.chunk_spectra;
+  metadata.format = SampleFormat::ci8;
+  metadata.time_source = TimeSource::configured;
   metadata.live = true;
   return metadata;
 }

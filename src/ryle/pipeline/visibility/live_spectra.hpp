@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ryle/ingest/fengine_source.hpp"
+#include "ryle/ingest/spead_source.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
 #include "ryle/pipeline/visibility/spectra_metadata.hpp"
@@ -19,10 +20,16 @@ ReceiverConfig receiver_config(const ObservationConfig& config);
 /// The receiver of the observation. Throws ConfigError for what is missing.
 FengineSourceConfig live_spectra_config(const ObservationConfig& config, const ArrayLayout& array);
 
+/// The receiver of an observation of SPEAD heaps. Throws ConfigError for what is missing.
+SpeadSourceConfig live_spead_config(const ObservationConfig& config, const ArrayLayout& array);
+
 /// Centers of its channels.
 FrequencyAxis fengine_channels(const FengineSourceConfig& receiver);
 /// What the paths must know of its spectra.
 SpectraMetadata live_spectra_metadata(const FengineSourceConfig& receiver);
+
+/// The same of SPEAD heaps.
+SpectraMetadata live_spead_metadata(const SpeadSourceConfig& receiver);
 
 /// Throws ConfigError when a live run would make neither.
 void require_products(const ObservationConfig& config);

@@ -7,6 +7,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/ingest/capture_file.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
 #include "ryle/simulate/packet_file.hpp"
@@ -145,11 +146,16 @@ simulate::SendImpairments send_impairments(const SimulatorConfig& s) {
 
 bool is_real_time(const ObservationConfig& config) {
   const std::string& kind = config.source.kind;
+  if (kind == "pcap") return config.source.replay_speed > 0;
   return kind == "network" || (kind == "simulator" && !config.simulator.wait_for_run);
 }
 
 std::int64_t simulation_start_tai_ns(const ObservationConfig& config) {
   if (config.source.start_utc != "now") return tai_ns_from_utc_iso(config.source.start_utc);
+  if (config.source.kind == "pcap") {
+    const std::int64_t unix_ns = capture_start_unix_ns(config.source.file);
+    return tai_ns_from_unix(unix_ns / 1'000'000'000, unix_ns % 1'000'000'000);
+  }
   const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(
                        std::chrono::system_clock::now().time_since_epoch())
                        .count();
