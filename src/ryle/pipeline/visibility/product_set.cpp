@@ -116,7 +116,9 @@ void require_visibility_outputs(const ObservationConfig& config, std::int64_t n_
 ProductSet::ProductSet(const ObservationConfig& config, std::vector<SourceMark> marks)
     : config_(config),
       rotation_(config.output.segment_s, config.output.segment_mib),
-      marks_(std::move(marks)) {}
+      marks_(std::move(marks)) {
+  if (!config.output.spead.empty()) spead_ = std::make_unique<SpeadOutput>(config.output);
+}
 
 std::vector<std::string> ProductSet::names(const VisibilityDump& first) const {
   // Without rotation a segment is a stretch of one clock; the first keeps the plain name.
@@ -216,6 +218,7 @@ void ProductSet::write(const VisibilityDump& dump, const Observation& observatio
   }
   std::erase(writers_, nullptr);
   if (writers_.size() < n_wanted_) ++dumps_lost_;
+  if (spead_) spead_->send(dump, observation);
   quick_look_.add(dump);
   ++dumps_written_;
 }
@@ -269,6 +272,11 @@ void ProductSet::note_published(const std::string& path) {
 }
 
 void ProductSet::finish_manifest() {
+  if (spead_) {
+    if (std::string trouble = spead_->trouble(); !trouble.empty())
+      warnings_.push_back("output.spead: " + trouble);
+    spead_.reset();
+  }
   if (!manifest_) return;
   for (auto& failure : manifest_->finish()) warnings_.push_back(std::move(failure));
   manifest_.reset();

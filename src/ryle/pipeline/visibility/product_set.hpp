@@ -11,6 +11,7 @@
 #include "ryle/pipeline/base/rotation.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/visibility/quick_look.hpp"
+#include "ryle/pipeline/visibility/spead_output.hpp"
 
 namespace ryle::pipeline {
 
@@ -47,7 +48,8 @@ class ProductSet {
   /// After an error that ends the run: publishes what can be, and says what was ("; published
   /// a.uvh5"), also of what could not be.
   std::string publish_rest(const Observation& observation);
-  /// Waits for the lines of the manifest. @pre nothing is published after it
+  /// Waits for the lines of the manifest, ends the stream of SPEAD. @pre nothing is written or
+  /// published after it
   void finish_manifest();
   /// Pictures of everything written; returns their paths through published().
   void draw(Queue& queue, const Observation& observation);
@@ -86,6 +88,7 @@ class ProductSet {
   std::size_t n_wanted_ = 0;  // files of the open segment, be it that some have failed
   std::string imager_;
   std::unique_ptr<ManifestThread> manifest_;
+  std::unique_ptr<SpeadOutput> spead_;
 };
 
 }  // namespace ryle::pipeline

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/ingest/socket.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/telescope/observation.hpp"
+#include "ryle/wire/spead.hpp"
+
+namespace ryle::pipeline {
+
+/// Sends visibilities as heaps of SPEAD-64-48 (output.spead), as an X-engine of MeerKAT does: one
+/// heap per integration and range of output.spead_channels channels, every item pointer in every
+/// packet. Items, all described by a heap that is sent first and again every ten seconds:
+///
+///   0x1600 timestamp          u64  first sample, TAI nanoseconds since 1970-01-01
+///   0x4103 frequency          u48  number of the first channel of the heap, from 0
+///   0x1800 xeng_raw           f32  [channel][product][re, im]: mean V_ij as the files have it
+///   0x1801 xeng_counts        u32  [channel][product]: spectra behind each value; 0 = flagged
+///   0x1802 integration_s      f64
+///   0x1803 first_center_hz    f64  center of channel 0 ...
+///   0x1804 channel_width_hz   f64  ... and from one to the next
+///   0x1805 xeng_bls_ordering  i32  [product][antenna i, pol i, antenna j, pol j], with the
+///   descriptors
+///
+/// A product is a baseline and a pair of polarizations, as VisibilityDump orders them. The
+/// destructor sends a stop heap. A network that refuses a datagram costs that datagram: it is
+/// counted.
+class SpeadOutput {
+ public:
+  /// Opens the socket. Throws ConfigError or IoError for an endpoint that cannot be sent to.
+  explicit SpeadOutput(const OutputConfig& config);
+  ~SpeadOutput();
+  SpeadOutput(const SpeadOutput&) = delete;
+  SpeadOutput& operator=(const SpeadOutput&) = delete;
+
+  /// Sends an integration; waits as output.spead_mb_per_s asks.
+  void send(const VisibilityDump& dump, const Observation& observation);
+
+  std::int64_t heaps_sent() const { return heaps_; }
+  /// "3 of 100 datagrams could not be sent to udp://...: REASON", or "".
+  std::string trouble() const;
+
+ private:
+  struct Item {
+    std::uint32_t id;
+    bool immediate;
+    std::uint64_t value;               ///< of an immediate
+    std::span<const std::byte> bytes;  ///< of others
+  };
+  void send_heap(std::span<const Item> items);
+  void send_descriptors(const VisibilityDump& dump, const Observation& observation,
+                        std::int64_t n_channels);
+  void send_datagram(std::size_t n_bytes);
+  void pace(std::size_t n_bytes);
+
+  using Clock = std::chrono::steady_clock;
+  OutputConfig config_;
+  Socket socket_;
+  std::vector<std::byte> heap_, datagram_;
+  std::uint64_t counter_ = 0;
+  std::int64_t heaps_ = 0, datagrams_ = 0, refused_ = 0;
+  int last_error_ = 0;
+  Clock::time_point next_, described_;
+};
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The spead2 package and Ryle talk to each other: F-engine heaps of spead2 become visibilities that equal a correlation in
+numpy, sample for sample; visibilities that Ryle sends as heaps are those of its UVH5."""
+
+import json
+import os
+import pathlib
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from conftest import absent, module
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "system"))
+from capture import ethernet, write_pcap  # noqa: E402
+
+ANTENNAS, CHANNELS, HEAP_CHANNELS, SPECTRA, HEAPS = 3, 8, 4, 256, 8
+INTEGRATION = 512  # spectra
+TICKS = 8192       # timestamps of a spectrum
+FIRST_HEAP = 1000
+LIMIT_S = 100
+
+
+def binary():
+    program = os.environ.get("RYLE_BINARY")
+    if not program:
+        absent("ryle (set RYLE_BINARY, or run through ctest)")
+    return program
+
+
+def samples(seed=1):
+    """[heap][block of channels][antenna][channel][spectrum][pol][re, im]"""
+    shape = (HEAPS, CHANNELS // HEAP_CHANNELS, ANTENNAS, HEAP_CHANNELS, SPECTRA, 2, 2)
+    return np.random.default_rng(seed).integers(-127, 128, shape, np.int8)
+
+
+def correlation(x):
+    """Mean conj(V_ij), as UVH5 has it: [integration][channel][input i][input j]."""
+    z = x[..., 0].astype(np.float64) + 1j * x[..., 1]
+    z = z.transpose(1, 3, 2, 5, 0, 4).reshape(CHANNELS, 2 * ANTENNAS, -1, INTEGRATION)  # [channel][input][integration][spectrum]
+    return np.einsum("citn,cjtn->tcij", z.conj(), z) / INTEGRATION
+
+
+def send_heaps(stream, x, flavour, repeat_items, descriptors, addressed):
+    spead2 = module("spead2.send")
+    group = spead2.ItemGroup(flavour=module("spead2").Flavour(4, 64, flavour))
+    # Numbers of 64 bits have addresses in the heap, those of the width of an address are immediates.
+    scalar = {"dtype": np.dtype(">u8")} if addressed else {"format": [("u", flavour)]}
+    group.add_item(0x4103, "frequency", "", shape=(), **scalar)
+    group.add_item(0x1600, "timestamp", "", shape=(), **scalar)
+    group.add_item(0x4300, "feng_raw", "", shape=x.shape[3:], dtype=np.int8)
+    group.add_item(0x4101, "feng_id", "", shape=(), **scalar)
+    for heap in range(HEAPS):
+        for block in range(CHANNELS // HEAP_CHANNELS):
+            for antenna in range(ANTENNAS):
+                group["timestamp"].value = (FIRST_HEAP + heap) * SPECTRA * TICKS
+                group["frequency"].value = 16 + block * HEAP_CHANNELS
+                group["feng_id"].value = antenna
+                group["feng_raw"].value = x[heap, block, antenna]
+                first = heap == block == antenna == 0
+                made = group.get_heap(data="all", descriptors="all" if descriptors and first else "none")
+                made.repeat_pointers = repeat_items
+                stream.send_heap(made)
+    stream.send_heap(group.get_end())
+
+
+def observation(tmp_path, listen, *more):
+    """A short array on the equator and the arguments of its run."""
+    layout = tmp_path / "array.csv"
+    layout.write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\n" + "".join(
+        f"A{a},{50.0 * a},{20.0 * a * a},0.0,{pol},0\n" for a in range(ANTENNAS) for pol in "XY"))
+    file = tmp_path / "spead.toml"
+    file.write_text(f"""
+schema = 1
+[telescope]
+layout = "array.csv"
+latitude_deg = -30.7
+longitude_deg = 21.4
+height_m = 1050
+[source]
+kind = "network"
+format = "spead"
+listen = {json.dumps(listen)}
+start_utc = "2026-01-01T00:00:00"
+max_clock_error_s = 0
+sample_rate_hz = "1712000000/8192"
+first_channel = 16
+n_channels = {CHANNELS}
+channels_per_packet = {HEAP_CHANNELS}
+spectra_per_heap = {SPECTRA}
+ticks_per_spectrum = {TICKS}
+channel_zero_mhz = 856
+chunk_ms = 2.5
+close_after_ms = 20000
+allow_small_rcvbuf = true
+[correlate]
+integration_s = {INTEGRATION * 8192 / 1712e6!r}
+fringe_stopping = "none"
+[output]
+directory = {json.dumps(str(tmp_path / "out"))}
+ms = false
+uvfits = false
+pictures = false
+[runtime]
+device = "cpu"
+""")
+    return [binary(), "run", str(file), "--json", "-q", *[word for value in more for word in ("--set", value)]]
+
+
+def start(arguments):
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0, err
+    return json.loads(out.strip().splitlines()[-1])
+
+
+def wait_for_port(port, n=1):
+    end = time.monotonic() + LIMIT_S
+    while open("/proc/net/udp").read().count(f":{port:04X} ") < n:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def read_uvh5(path):
+    """[integration][baseline][channel][XX, YY, XY, YX], antennas of the baselines, times."""
+    h5py = module("h5py")
+    with h5py.File(path) as file:
+        n = len(np.unique(file["Header/time_array"][:]))
+        data, flags = (file[f"Data/{name}"][:] for name in ("visdata", "flags"))
+        rows = data.shape[0] // n
+        assert not flags.any()
+        assert list(file["Header/polarization_array"][:]) == [-5, -6, -7, -8]
+        return (data.reshape(n, rows, *data.shape[1:]), file["Header/ant_1_array"][:rows],
+                file["Header/ant_2_array"][:rows], file["Header/freq_array"][:].ravel())
+
+
+def check_products(tmp_path, x):
+    data, first, second, frequency = read_uvh5(tmp_path / "out" / "obs.uvh5")
+    assert len(first) == ANTENNAS * (ANTENNAS + 1) // 2 and data.shape[0] == HEAPS * SPECTRA // INTEGRATION
+    truth = correlation(x)
+    for row, (i, j) in enumerate(zip(first, second)):
+        for k, (p, q) in enumerate([(0, 0), (1, 1), (0, 1), (1, 0)]):
+            # Sums of 512 products of bytes are exact in float32, and so is their mean.
+            assert np.array_equal(data[:, row, :, k], truth[:, :, 2 * i + p, 2 * j + q].astype(np.complex64)), (i, j, p, q)
+    assert np.allclose(frequency, 856e6 + (16 + np.arange(CHANNELS)) * 1712e6 / 8192)
+
+
+@pytest.mark.parametrize("flavour, packet, repeat_items, descriptors, addressed",
+                         [(48, 8264, True, False, False), (48, 1472, True, True, False), (40, 1100, False, True, True)])
+def test_heaps_of_spead2_are_correlated_exactly(tmp_path, flavour, packet, repeat_items, descriptors, addressed):
+    spead2 = module("spead2.send")
+    x = samples()
+    # What spead2 sends is kept on its way, so that the live run and the one of the capture have the same packets.
+    port = free_port()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 26)
+        receiver.bind(("127.0.0.1", 0))
+        config = module("spead2").send.StreamConfig(max_packet_size=packet, rate=20e6, max_heaps=1000)
+        stream = spead2.UdpStream(module("spead2").ThreadPool(), [receiver.getsockname()], config)
+        sender = threading.Thread(target=send_heaps, args=(stream, x, flavour, repeat_items, descriptors, addressed))
+        sender.start()
+        datagrams = []
+        while sender.is_alive() or select.select([receiver], [], [], 0.2)[0]:
+            if select.select([receiver], [], [], 0.2)[0]:
+                datagrams.append(receiver.recv(65535))
+        sender.join()
+    assert len(datagrams) >= x.nbytes // packet
+
+    process = start(observation(tmp_path, [f"udp://127.0.0.1:{port}"]))
+    wait_for_port(port)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        out.bind(("127.0.0.1", 0))
+        source = out.getsockname()
+        for k, datagram in enumerate(datagrams):
+            out.sendto(datagram, ("127.0.0.1", port))
+            if k % 16 == 0:
+                time.sleep(0.002)
+        time.sleep(0.3)
+    s = finish(process)
+    control = s["packets_rejected"].get("control", 0)
+    assert 1 <= control <= 4 and s["packets_rejected_total"] == control  # the stop, descriptors
+    assert s["packets_received"] == len(datagrams) and s["warnings"] == []
+    check_products(tmp_path, x)
+
+    file = tmp_path / "heaps.pcap"
+    write_pcap(file, [(time.time_ns(), ethernet(d, source, ("127.0.0.1", port))) for d in datagrams])
+    replay = tmp_path / "replay"
+    replay.mkdir()
+    done = subprocess.run(observation(replay, [f"udp://127.0.0.1:{port}"], "source.kind=pcap", f"source.file={file}"),
+                          capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    check_products(replay, x)
+
+
+def test_multicast_groups_of_channels(tmp_path):
+    """One group per block of channels, as katgpucbf sends to its X-engines; lost packets cost their own samples."""
+    spead2 = module("spead2.send")
+    x = samples(2)
+    port = free_port()
+    process = start(observation(tmp_path, [f"udp://239.64.78.1+1:{port}?interface=lo&source=127.0.0.1"]))
+    wait_for_port(port, 2)
+    config = spead2.StreamConfig(max_packet_size=4168, rate=20e6, max_heaps=1000)
+    group = spead2.ItemGroup(flavour=module("spead2").Flavour(4, 64, 48))
+    for number, name in ((0x1600, "timestamp"), (0x4101, "feng_id"), (0x4103, "frequency")):
+        group.add_item(number, name, "", shape=(), format=[("u", 48)])
+    group.add_item(0x4300, "feng_raw", "", shape=x.shape[3:], dtype=np.int8)
+    blocks = range(CHANNELS // HEAP_CHANNELS)
+    streams = [spead2.UdpStream(module("spead2").ThreadPool(), [(f"239.64.78.{1 + block}", port)], config, ttl=1,
+                                interface_address="127.0.0.1") for block in blocks]
+    for heap, antenna, block in np.ndindex(HEAPS, ANTENNAS, len(blocks)):
+        group["timestamp"].value = (FIRST_HEAP + heap) * SPECTRA * TICKS
+        group["frequency"].value = 16 + block * HEAP_CHANNELS
+        group["feng_id"].value = antenna
+        group["feng_raw"].value = x[heap, block, antenna]
+        made = group.get_heap(data="all", descriptors="none")
+        made.repeat_pointers = True
+        streams[block].send_heap(made)
+    time.sleep(0.3)
+    s = finish(process)
+    assert s["packets_used"] == s["packets_received"] and s["warnings"] == []
+    check_products(tmp_path, x)
+
+
+def test_heaps_of_ryle_are_received_by_spead2(tmp_path):
+    recv = module("spead2.recv")
+    spead2 = module("spead2")
+    x = samples(3)
+    port, out_port = free_port(), free_port()
+    stream = recv.Stream(spead2.ThreadPool(), recv.StreamConfig(max_heaps=64), recv.RingStreamConfig(heaps=1000))
+    stream.add_udp_reader(out_port, max_size=9200, buffer_size=1 << 23, bind_hostname="127.0.0.1")
+    process = start(observation(tmp_path, [f"udp://127.0.0.1:{port}"], f"output.spead=udp://127.0.0.1:{out_port}",
+                                "output.spead_channels=2"))
+    wait_for_port(port)
+    sender = module("spead2.send").UdpStream(spead2.ThreadPool(), [("127.0.0.1", port)],
+                                             module("spead2.send").StreamConfig(max_packet_size=1472, rate=20e6, max_heaps=1000))
+    send_heaps(sender, x, 48, True, True, False)
+    time.sleep(0.3)
+    s = finish(process)
+    assert s["warnings"] == []
+    check_products(tmp_path, x)
+    data, first, second, frequency = read_uvh5(tmp_path / "out" / "obs.uvh5")
+
+    group, heaps, order = spead2.ItemGroup(), {}, None
+    for heap in stream:  # ends with Ryle's stop
+        updated = group.update(heap)
+        if "xeng_bls_ordering" in updated:
+            order = group["xeng_bls_ordering"].value
+        if "xeng_raw" in updated:
+            heaps[int(group["timestamp"].value), int(group["frequency"].value)] = (
+                group["xeng_raw"].value.copy(), group["xeng_counts"].value.copy())
+            assert group["integration_s"].value == pytest.approx(INTEGRATION * 8192 / 1712e6)
+            assert group["first_center_hz"].value == frequency[0]
+    times = sorted({at for at, _ in heaps})
+    n = HEAPS * SPECTRA // INTEGRATION
+    assert len(times) == n and len(heaps) == n * CHANNELS // 2
+    rows = {(i, j): row for row, (i, j) in enumerate(zip(first, second))}
+    pols = {(0, 0): 0, (1, 1): 1, (0, 1): 2, (1, 0): 3}
+    for (at, channel), (raw, counts) in heaps.items():
+        assert raw.dtype == np.float32 and np.all(counts == INTEGRATION)
+        values = raw[..., 0] + 1j * raw[..., 1]
+        for product, (i, p, j, q) in enumerate(order):
+            stored = data[times.index(at), rows[i, j], channel:channel + 2, pols[p, q]]
+            assert np.array_equal(np.conj(values[:, product]), stored)
