@@ -33,6 +33,7 @@ void add_trigger(CLI::App& app, Context& context);
 void add_top(CLI::App& app, Context& context);
 void add_command(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
+void add_capture(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_beamform(CLI::App& app, Context& context);

@@ -130,6 +130,7 @@ int main(int argc, char** argv) {
   app::add_command(cli, context);
   app::add_grid(cli, context);
   app::add_simulate(cli, context);
+  app::add_capture(cli, context);
   app::add_info(cli, context);
   app::add_plan(cli, context);
   app::add_beamform(cli, context);

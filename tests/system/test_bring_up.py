@@ -147,3 +147,44 @@ def test_packets_that_do_not_fit_are_counted(tmp_path):
         thread.join()
     assert s["lost_samples"] == 0
     assert s["packets_rejected"]["magic"] > 0 and s["packets_rejected"]["too_short"] > 0
+
+
+def test_capture_describes_records_and_replays(tmp_path):
+    path = observation(tmp_path, ("duration_s = 0.6", "duration_s = 0.1"))
+    where = endpoints(["udp"])
+    endpoint = re.search(r'"(.*)"', where).group(1)
+    record = tmp_path / "first.pcap"
+    capture = subprocess.Popen([binary(), "capture", endpoint, "-o", record, "--packets", "400", "--seconds", "60", "--describe",
+                                path, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(60):  # the simulator does not know when somebody listens
+        run("simulate", path, "--set", f"source.listen={where}", "--set", "simulator.wait_for_run=false", "--set",
+            "simulator.speed=0.2")
+        if capture.poll() is not None:
+            break
+    out, err = capture.communicate(timeout=LIMIT_S)
+    assert capture.returncode == 0, err
+    live_report = json.loads(out)
+    assert live_report["datagrams"] == live_report["accepted"] == 400 and live_report["rejected"] == 0
+    assert record.stat().st_size == 24 + 400 * (16 + 28 + 3088)
+    done = run("capture", "--file", record, "--describe", path)
+    assert "400 datagrams: 400 accepted" in done.stdout and "4 streams" in done.stdout
+    assert "the counter steps by 1 as described" in done.stdout
+    assert re.search(r"1  127[\d.]+:\d+  3088 bytes: counter \d+ = tick \d+, inputs 0 to 23", done.stdout)
+    # A description with mistakes is told what is wrong.
+    wrong = observation(tmp_path, ("0x36544831", "0x36544832"))
+    done = run("capture", "--file", record, "--describe", wrong, check=65)
+    assert "rejected, magic: constant at offset 12 is" in done.stdout and "(0x36544832)" in done.stdout
+    wrong = observation(tmp_path, ("ticks_per_count = 128", "ticks_per_count = 64"))
+    done = run("capture", "--file", record, "--describe", wrong)
+    assert "the counter of a stream steps by 1 from packet to packet" in done.stdout
+    assert "the description says 2" in done.stdout
+    # Sent again, it is the same.
+    again = tmp_path / "again.pcap"
+    capture = subprocess.Popen([binary(), "capture", endpoint, "-o", again, "--packets", "400", "--seconds", "60", "--json"],
+                               stdout=subprocess.PIPE, text=True)
+    for _ in range(60):
+        run("capture", "--replay", record, endpoint, "--speed", 0.5)
+        if capture.poll() is not None:
+            break
+    out, _ = capture.communicate(timeout=LIMIT_S)
+    assert json.loads(out)["datagrams"] == 400
