@@ -206,3 +206,12 @@ def test_packets_of_every_format_go_into_a_file(example, settings, n, size, sky)
     assert {len(p) for _, _, p in packets} == {size}
     assert abs(packets[0][0] - datetime.datetime(2024, 6, 27, 6, tzinfo=datetime.timezone.utc).timestamp()) < 1e-6
     run("simulate", EXAMPLES / example, "-o", "x.pcap", *arguments, check=73)
+
+
+def test_a_file_of_packets_is_received_whole():
+    here = ["--set", "simulator.sky=moving", "--set", "simulator.duration_s=0.1"]
+    made = summary(run("simulate", EXAMPLES / "lwasv.toml", "-o", "x.pcap", "--json", *here))
+    result = summary(run("run", EXAMPLES / "lwasv.toml", "--set", "source.kind=pcap", "--set", f"source.file={pathlib.Path('x.pcap').resolve()}",
+                         "-o", "out", "--json", "-q", *here))
+    assert result["packets_received"] == result["packets_used"] == made["packets"]
+    assert result["lost_samples"] == 0 and result["data_s"] > 0.09
