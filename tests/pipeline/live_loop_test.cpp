@@ -129,6 +129,9 @@ TEST(LiveLoop, StatesAreTrue) {
   EXPECT_EQ(state(c), "PRELOCK");
   // A simulator at ten times real time asks for ten times the speed.
   EXPECT_EQ(state({"OK", 10, 3, 10, false, 0, false}), "DEGRADED(slow)");
+  // One at a fiftieth of it loses nothing to engines that reach a seventh: no array would be so
+  // kind.
+  EXPECT_EQ(state({"OK", 10, 0.14, 0.02, false, 0, false}), "SLOW");
   // In the first second the engines are made; what keeps up already is well.
   EXPECT_EQ(state({"OK", 0, 0, 1, false, 0, false}), "STARTING");
   EXPECT_EQ(state({"OK", 0.5, 0.1, 1, false, 0, false}), "STARTING");

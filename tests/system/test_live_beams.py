@@ -46,7 +46,7 @@ def test_the_pulsar_pulses_in_its_beam_only(tmp_path):
     s = summary(run(*arguments(tmp_path)))
     blocks = round(1.0 * 78125 / 4 / 128)
     assert s["packets_received"] == s["packets_used"] == blocks * CHANNELS
-    assert s["lost_samples"] == 0 and s["errors"] == [] and s["warnings"] == [] and s["state"] == "OK"
+    assert s["lost_samples"] == 0 and s["errors"] == [] and s["warnings"] == [] and s["state"] in ("OK", "SLOW")
     assert s["beams"]["beams"] == 4 and s["beams"]["samples"] == blocks * 128 // 4
     assert s["beams"]["dropped_samples"] == 0 and s["data_s"] == pytest.approx(blocks * 128 / 19531.25)
     head, data = filterbank(tmp_path / "best2_b0329.fil")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/pipeline/run/live_state.hpp"
 
+#include <algorithm>
+
 namespace ryle::pipeline {
 
 std::string run_state(const Condition& c) {
@@ -8,10 +10,11 @@ std::string run_state(const Condition& c) {
   constexpr double kMuchLoss = 1e-3;
   if (c.receiver == "NO_DATA" || c.receiver == "PRELOCK") return c.receiver;
   const bool judged = c.data_s >= kJudged_s;
-  const bool slow = c.margin > 0 && c.margin < c.needed;
-  if (!judged && !c.ended && c.receiver == "OK" && !(c.margin >= c.needed)) return "STARTING";
+  const double wanted = std::max(1.0, c.needed);
+  const bool slow = c.margin > 0 && c.margin < wanted;
+  if (!judged && !c.ended && c.receiver == "OK" && !(c.margin >= wanted)) return "STARTING";
   if (slow && (judged || c.ended)) {
-    const bool harmless = c.sender_waits || !judged;
+    const bool harmless = c.sender_waits || !judged || c.margin >= c.needed;
     if (c.receiver == "OK") return harmless ? "SLOW" : "DEGRADED(slow)";
     if (!harmless) {
       std::string state = c.receiver;  // "DEGRADED(...)"

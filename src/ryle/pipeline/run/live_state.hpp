@@ -21,8 +21,9 @@ struct Condition {
 /// The rules, the first that holds:
 /// 1. Without usable data the receiver has the word: NO_DATA, PRELOCK.
 /// 2. In the first second of data engines are being made: STARTING, unless they keep up already.
-/// 3. Engines that need longer than the data: "slow" among the reasons of DEGRADED; SLOW where
-///    nothing is lost by it: the sender waits, or it all took less than a second.
+/// 3. Engines that need longer than the data last, or than a sender faster than real time gives
+///    them: "slow" among the reasons of DEGRADED; SLOW where nothing is lost by it: the sender
+///    waits, or is slower still, or it all took less than a second.
 /// 4. What the receiver says of its streams: DEGRADED(missing_streams) and so on.
 /// 5. More than one sample in a thousand lost: DEGRADED(loss).
 /// 6. OK.
