@@ -97,6 +97,7 @@ spectra_per_heap = {SPECTRA}
 ticks_per_spectrum = {TICKS}
 channel_zero_mhz = 856
 chunk_ms = 2.5
+window_chunks = 6
 close_after_ms = 20000
 allow_small_rcvbuf = true
 [correlate]
