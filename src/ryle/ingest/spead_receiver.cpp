@@ -129,27 +129,29 @@ Reason SpeadReceiver::reject(Reason reason) {
   return reason;
 }
 
-// What the packet tells of the items that are needed.
-void SpeadReceiver::read_items(std::span<const std::byte> payload, HeapItems& items) const {
+// What the packet tells of the items that are needed: values, and where others lie in the heap.
+void SpeadReceiver::read_items(HeapItems& items) const {
   for (std::size_t k = 0; k < n_needed; ++k) {
     const wire::SpeadItem* item = packet_.find(ids_[k]);
-    if (item == nullptr) continue;
-    if (k == feng_raw) {
-      if (item->immediate) continue;
-      items.value[k] = item->value;
-      items.raw_end = packet_.end_of(*item);
-    } else if (item->immediate) {
-      items.value[k] = item->value;
-    } else {
-      const std::uint64_t end = packet_.end_of(*item);
-      const bool here = item->value >= packet_.offset && end <= packet_.offset + payload.size() &&
-                        end > item->value;
-      if (!here) continue;
-      items.value[k] = 0;
-      for (std::uint64_t at = item->value; at < end; ++at)
-        items.value[k] =
-            items.value[k] << 8 | static_cast<std::uint8_t>(payload[at - packet_.offset]);
-    }
+    if (item == nullptr || (k == feng_raw && item->immediate)) continue;
+    const std::uint64_t end = item->immediate ? 0 : packet_.end_of(*item);
+    items.value[k] = item->value;
+    items.end[k] = end;
+    (item->immediate || k == feng_raw ? items.seen : items.located) |= 1u << k;
+  }
+}
+
+// Values that lie in this part of the heap.
+void SpeadReceiver::read_located(std::uint64_t offset, std::span<const std::byte> payload,
+                                 HeapItems& items) {
+  for (std::size_t k = 0; k < n_needed; ++k) {
+    if ((items.located >> k & 1) == 0) continue;
+    const std::uint64_t begin = items.value[k], end = items.end[k];
+    if (begin < offset || end > offset + payload.size() || begin >= end) continue;
+    items.value[k] = 0;
+    for (std::uint64_t at = begin; at < end; ++at)
+      items.value[k] = items.value[k] << 8 | static_cast<std::uint8_t>(payload[at - offset]);
+    items.located &= ~(1u << k);
     items.seen |= 1u << k;
   }
 }
@@ -171,7 +173,8 @@ Reason SpeadReceiver::take_datagram(UdpPort& port, const DatagramReader::Datagra
     if (packet_.find(ids_[feng_raw]) == nullptr) return reject(Reason::control);
   }
   HeapItems items;
-  read_items(payload, items);
+  read_items(items);
+  read_located(packet_.offset, payload, items);
   // Senders of MeerKAT repeat every item in every packet; those of others need not. Until the first
   // packet that tells, and once one has none, items are kept for the packets to come.
   some_repeat_ |= items.complete() && packet_.offset > 0;
@@ -180,11 +183,17 @@ Reason SpeadReceiver::take_datagram(UdpPort& port, const DatagramReader::Datagra
     return place(port, items, packet_.offset, datagram.sender, payload);
   Heap& whole = heap({datagram.sender, packet_.heap_counter});
   for (std::size_t k = 0; k < n_needed; ++k) {
-    if ((items.seen >> k & 1) == 0) continue;
+    const unsigned bit = 1u << k;
+    if (((items.seen | items.located) & bit) == 0 || (whole.items.seen & bit) != 0) continue;
     whole.items.value[k] = items.value[k];
-    whole.items.seen |= 1u << k;
-    if (k == feng_raw) whole.items.raw_end = items.raw_end;
+    whole.items.end[k] = items.end[k];
+    whole.items.seen |= items.seen & bit;
+    whole.items.located |= items.located & bit;
   }
+  read_located(packet_.offset, payload, whole.items);
+  if (items.located != 0)
+    for (const WaitingPacket& early : whole.waiting)
+      read_located(early.offset, early.payload, whole.items);
   if (whole.items.complete()) {
     const std::vector<WaitingPacket> waiting = std::move(whole.waiting);
     whole.waiting.clear();
@@ -284,7 +293,7 @@ Reason SpeadReceiver::place(UdpPort& port, const HeapItems& items, std::uint64_t
                             std::uint64_t sender, std::span<const std::byte> payload) {
   const std::uint64_t begin = items.value[feng_raw];
   const auto heap_bytes = static_cast<std::uint64_t>(config_.heap_bytes());
-  if (items.raw_end - begin != heap_bytes) return reject(Reason::length);
+  if (items.end[feng_raw] - begin != heap_bytes) return reject(Reason::length);
   const std::uint64_t first = std::max(offset, begin);
   const std::uint64_t last = std::min(offset + payload.size(), begin + heap_bytes);
   if (first >= last) return reject(Reason::control);  // other items alone

@@ -33,8 +33,9 @@ class SpeadReceiver : public ReceiverThread {
   static constexpr std::size_t kHeaps = 4096, kMaxWaiting_bytes = 16 << 20;
   struct HeapItems {
     std::array<std::uint64_t, n_needed> value{};  ///< of feng_raw: where it begins in the heap
-    std::uint64_t raw_end = 0;                    ///< where it ends
-    std::uint32_t seen = 0;                       ///< bit of each
+    std::array<std::uint64_t, n_needed> end{};    ///< where those end that have an address
+    std::uint32_t seen = 0;                       ///< bit of each whose value is known ...
+    std::uint32_t located = 0;                    ///< ... or only where it begins: `value`
     bool complete() const { return seen == (1u << n_needed) - 1; }
   };
   /// A packet that came before the items of its heap.
@@ -62,7 +63,9 @@ class SpeadReceiver : public ReceiverThread {
   void disconnect_all() override;
   std::string format_note() const override;
 
-  void read_items(std::span<const std::byte> payload, HeapItems& items) const;
+  void read_items(HeapItems& items) const;
+  static void read_located(std::uint64_t offset, std::span<const std::byte> payload,
+                           HeapItems& items);
   Reason place(UdpPort& port, const HeapItems& items, std::uint64_t offset, std::uint64_t sender,
                std::span<const std::byte> payload);
   bool join_edge(std::uint32_t stream, std::uint64_t slot, std::size_t at,
