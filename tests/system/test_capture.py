@@ -173,8 +173,8 @@ def test_wrong_captures_are_named(tmp_path, recorded):
     s = summary(run("run", *arguments("chips", tmp_path / "cut", listen, "source.kind=pcap", f"source.file={cut}")))
     assert s["warnings"] == [f"{cut} also has: a last record that is not whole"]
     assert s["packets_used"] == len(packets) - 1
-    nowhere = listen.replace(":2", ":1")
-    s = summary(run("run", *arguments("chips", tmp_path / "no", nowhere, "source.kind=pcap", f"source.file={whole}")))
+    s = summary(run("run", *arguments("chips", tmp_path / "no", f'["udp://{HOST}:9"]', "source.kind=pcap",
+                                      f"source.file={whole}"), check=None))
     assert f"{len(packets)} datagrams to other ports" in " ".join(s["warnings"]) and s["state"] == "NO_DATA"
 
 
