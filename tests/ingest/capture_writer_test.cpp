@@ -60,18 +60,18 @@ TEST(CaptureWriter, WritesWhatPcapReadersExpect) {
   std::vector<char> chars(std::filesystem::file_size(path));
   in.read(chars.data(), static_cast<std::streamsize>(chars.size()));
   const auto* p = reinterpret_cast<const std::byte*>(chars.data());
-  ASSERT_EQ(chars.size(), 24u + 16 + 28 + 301 + 16 + 48 + 301);
+  ASSERT_EQ(chars.size(), 24u + 16 + 42 + 301 + 16 + 62 + 301);
   EXPECT_EQ(wire::load_le<std::uint32_t>(p), 0xA1B23C4Du);  // nanoseconds
-  EXPECT_EQ(wire::load_le<std::uint32_t>(p + 20), 101u);    // raw IP
+  EXPECT_EQ(wire::load_le<std::uint32_t>(p + 20), 1u);      // Ethernet
   EXPECT_EQ(wire::load_le<std::uint32_t>(p + 24), 1'700'000'000u);
   EXPECT_EQ(wire::load_le<std::uint32_t>(p + 28), 123'456'789u);
-  EXPECT_EQ(wire::load_le<std::uint32_t>(p + 32), 329u);
-  const std::byte* ip = p + 40;
+  EXPECT_EQ(wire::load_le<std::uint32_t>(p + 32), 343u);
+  const std::byte* ip = p + 40 + 14;
   EXPECT_EQ(ones_sum({ip, 20}), 0xFFFFu);
   EXPECT_EQ(wire::load_be<std::uint16_t>(ip + 20), 4015);
   EXPECT_EQ(wire::load_be<std::uint16_t>(ip + 22), 5000);
   EXPECT_TRUE(std::equal(payload.begin(), payload.end(), ip + 28));
-  const std::byte* ip6 = ip + 329 + 16;
+  const std::byte* ip6 = ip + 329 + 16 + 14;
   EXPECT_EQ(ones_sum({ip6 + 40, 309}, ones_sum({ip6 + 8, 32}) + 17 + 309), 0xFFFFu);
   std::filesystem::remove(path);
 }

@@ -165,7 +165,7 @@ def test_capture_describes_records_and_replays(tmp_path):
     assert capture.returncode == 0, err
     live_report = json.loads(out)
     assert live_report["datagrams"] == live_report["accepted"] == 400 and live_report["rejected"] == 0
-    assert record.stat().st_size == 24 + 400 * (16 + 28 + 3088)
+    assert record.stat().st_size == 24 + 400 * (16 + 42 + 3088)
     done = run("capture", "--file", record, "--describe", path)
     assert "400 datagrams: 400 accepted" in done.stdout and "4 streams" in done.stdout
     assert "the counter steps by 1 as described" in done.stdout

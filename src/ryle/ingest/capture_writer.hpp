@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace ryle {
 
@@ -34,7 +33,6 @@ class CaptureWriter {
 
   std::string path_, partial_;
   std::FILE* file_ = nullptr;
-  std::vector<std::byte> record_;
   std::uint64_t datagrams_ = 0, bytes_ = 0;
 };
 
