@@ -83,7 +83,7 @@ class Describer {
   std::int64_t shown_, n_ = 0;
 };
 
-struct Outcome {
+struct Captured {
   std::uint64_t datagrams = 0, bytes = 0, kernel_drops = 0;
 };
 
@@ -96,7 +96,7 @@ bool finished(const CaptureArguments& a, std::uint64_t datagrams,
 }
 
 /// What comes to the endpoints, until enough has.
-Outcome receive(const CaptureArguments& a, CaptureWriter* writer, Describer* describer) {
+Captured receive(const CaptureArguments& a, CaptureWriter* writer, Describer* describer) {
   const auto endpoints = expand_endpoints(a.endpoints);
   std::vector<Socket> sockets;
   std::vector<sockaddr_storage> addresses(endpoints.size());
@@ -112,7 +112,7 @@ Outcome receive(const CaptureArguments& a, CaptureWriter* writer, Describer* des
     polled.push_back({sockets.back().get(), POLLIN, 0});
   }
   DatagramReader reader(kMaxDatagramBytes, false);
-  Outcome out;
+  Captured out;
   const auto start = std::chrono::steady_clock::now();
   while (!finished(a, out.datagrams, start)) {
     ::poll(polled.data(), polled.size(), 50);
@@ -132,10 +132,10 @@ Outcome receive(const CaptureArguments& a, CaptureWriter* writer, Describer* des
 }
 
 /// The datagrams of a file.
-Outcome read_file(const CaptureArguments& a, Describer& describer) {
+Captured read_file(const CaptureArguments& a, Describer& describer) {
   CaptureReader reader(a.file);
   CapturedDatagram d;
-  Outcome out;
+  Captured out;
   while (signal_count() == 0 && reader.next(d)) {
     if (a.packets > 0 && out.datagrams >= static_cast<std::uint64_t>(a.packets)) break;
     describer.take(d.payload, sender_address(&d.from));
@@ -164,11 +164,11 @@ Descriptor connect_to(const std::string& text) {
 }
 
 /// Sends a recording, at `speed` times the pace at which it came; 0 = without waiting.
-Outcome replay(const CaptureArguments& a) {
+Captured replay(const CaptureArguments& a) {
   CaptureReader reader(a.replay);
   const Descriptor socket = connect_to(a.endpoints.front());
   CapturedDatagram d;
-  Outcome out;
+  Captured out;
   std::optional<std::int64_t> first_ns;
   const auto start = std::chrono::steady_clock::now();
   while (!finished(a, out.datagrams, start) && reader.next(d)) {
@@ -188,7 +188,7 @@ Outcome replay(const CaptureArguments& a) {
   return out;
 }
 
-void print(const Context& context, const CaptureArguments& a, const Outcome& out,
+void print(const Context& context, const CaptureArguments& a, const Captured& out,
            const Describer* describer) {
   if (context.json) {
     nlohmann::ordered_json o{
@@ -221,7 +221,7 @@ int run(const Context& context, const CaptureArguments& a) {
     require_creatable(a.output, a.overwrite);
     writer.emplace(a.output);
   }
-  const Outcome out =
+  const Captured out =
       a.file.empty() ? receive(a, writer ? &*writer : nullptr, describer ? &*describer : nullptr)
                      : read_file(a, *describer);
   if (writer) writer->finish();
