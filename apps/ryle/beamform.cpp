@@ -46,7 +46,6 @@ void add_beamform(CLI::App& app, Context& context) {
                   "power, stokes-i, stokes-iquv or voltage; default: by files and polarizations");
   sub->add_option("--values", b.format,
                   "f32 f16 u16 u8 of powers, cf32 cf16 ci8 ci4 of voltages; default f32, VDIF ci8");
-  sub->add_option("--pol", b.pol, "auto (all of the layout), X or Y")->capture_default_str();
   sub->add_option("--integration", b.integration, "spectra per value")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();

@@ -10,6 +10,7 @@
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/io/base/publish.hpp"
 #include "ryle/pipeline/run/plan.hpp"
 
 namespace ryle::app {
@@ -21,6 +22,7 @@ struct RunArguments {
   bool simulate = false;
   std::string output;
   std::vector<int> devices;
+  std::string graph;
   bool check = false;
   bool print_config = false;
   bool allow_small_rcvbuf = false;
@@ -40,6 +42,12 @@ int run(const Context& context, const RunArguments& arguments) {
   const auto config = pipeline::load_observation(arguments.observation, overrides);
   if (arguments.print_config) {
     std::fputs(config.text.c_str(), stdout);
+    return 0;
+  }
+  if (!arguments.graph.empty()) {
+    require_ending(arguments.graph, "--graph", {".svg"});
+    require_creatable(arguments.graph, true);
+    publish_bytes(arguments.graph, pipeline::to_svg(pipeline::make_plan(config)), true);
     return 0;
   }
   if (arguments.check) {
@@ -67,6 +75,8 @@ void add_run(CLI::App& app, Context& context) {
                   "CUDA devices that beams and their search, or channels, are split over: 0,1")
       ->delimiter(',');
   sub->add_flag("--check", arguments->check, "validate, print the plan and stop");
+  sub->add_option("--graph", arguments->graph,
+                  "draw the nodes of the run and their margins as SVG, and stop");
   sub->add_flag("--print-config", arguments->print_config,
                 "print every key with its value and stop");
   sub->add_flag("--allow-small-rcvbuf", arguments->allow_small_rcvbuf,

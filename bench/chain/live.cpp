@@ -59,7 +59,7 @@ class Live {
   explicit Live(const LiveOptions& o)
       : config_(pipeline::load_observation(o.observation, {})),
         beams_(pipeline::live_beams(config_)),
-        planned_(pipeline::with_search_blocks(config_, beams_)),
+        planned_(pipeline::with_search_blocks(config_, pipeline::beam_setup(config_, beams_))),
         setup_(pipeline::beam_setup(planned_, beams_)),
         n_spectra_(beams_.receiver.chunk_spectra) {
     devices_ = pipeline::beam_devices(planned_.runtime);

@@ -177,21 +177,24 @@ std::string effect_rejection(const std::string& text, const std::vector<std::str
 TEST(Config, KeysWithoutEffectAreRejectedWithTheirPlace) {
   using Overrides = std::vector<std::string>;
   const std::vector<std::tuple<std::string, Overrides, std::string>> cases{
-      {"best2", {"output.uvh5=true"}, "--set: output.uvh5 = true has no effect"},
-      {"best2", {"image.cadence_s=0.1"}, "--set: image.cadence_s = 0.1"},
-      {"best2", {"telescope.latitude_deg=3"}, "telescope.latitude_deg"},
-      {"best2", {"channelize.taps=8"}, "carry the channels"},
-      {"best2", {"search.threshold=8"}, "set search.dm_max"},
-      {"best2", {"search.fold_bins=64"}, "set search.fold"},
-      {"best2", {"search.dm_max=100", "search.voltage_margin_s=1"}, "set search.voltage_ring_s"},
-      {"chips", {"beams.file=X"}, "--set: beams.file = 'X' has no effect"},
-      {"tbx", {"search.dm_max=100"}, "`ryle search`"},
+      {"best2", {"beams.file=X", "output.segment_s=10"}, "set one of output.ms"},
+      {"best2", {"beams.file=X", "telescope.latitude_deg=3"}, "telescope.latitude_deg"},
+      {"best2", {"beams.file=X", "channelize.taps=8"}, "carry the channels"},
+      {"best2", {"beams.file=X", "search.threshold=8"}, "set search.dm_max"},
+      {"best2", {"beams.file=X", "search.fold_bins=64"}, "set search.fold"},
+      {"best2",
+       {"beams.file=X", "search.dm_max=100", "search.voltage_margin_s=1"},
+       "set search.voltage_ring_s"},
+      {"best2", {"beams.file=X", "correlate.integration_s=2"}, "nothing is correlated"},
+      {"chips", {"beams.weights=f32"}, "--set: beams.weights = 'f32' has no effect"},
+      {"tbx", {"search.dm_max=100"}, "name their directions in beams.file"},
+      {"tbx", {"beams.file=X", "search.voltage_ring_s=2"}, "source.format = \"best2\" only"},
       {"chips", {"channelize.n_channels=64"}, "carry the channels"},
       {"chips", {"image.watch=[\"sun\"]"}, "set image.cadence_s"},
-      {"mwa32t", {"search.dm_max=100"}, "source.format = \"best2\""},
-      {"mwa32t", {"image.cadence_s=0.1"}, "`ryle image`"},
+      {"mwa32t", {"search.dm_max=100"}, "beams.file"},
+      {"mwa32t", {"image.watch=[\"sun\"]"}, "set image.cadence_s"},
       {"mwa32t", {"source.pair_swap=true"}, "source.pair_swap"},
-      {"mwa32t", {"source.kind=file", "beams.file=X"}, "`ryle beamform`"},
+      {"mwa32t", {"source.kind=file", "search.dm_max=100"}, "beams.file"},
   };
   for (const auto& [format, overrides, expected] : cases) {
     const std::string text = "[source]\nformat = \"" + format + "\"\n";
@@ -204,10 +207,12 @@ TEST(Config, KeysWithoutEffectAreRejectedWithTheirPlace) {
 }
 
 TEST(Config, KeysThatAskForNothingAndThoseOfTheSimulatorAreAccepted) {
-  EXPECT_EQ(effect_rejection("[source]\nformat = \"best2\"\n[output]\nuvh5 = false\n[image]\n"
-                             "cadence_s = 0\nwatch = []\n[search]\nvoltage_ring_s = 2\n",
-                             {"search.trigger_socket=s.sock"}),
-            "");
+  EXPECT_EQ(
+      effect_rejection(
+          "[source]\nformat = \"best2\"\n[output]\nuvh5 = false\n[image]\n"
+          "cadence_s = 0\nwatch = []\n[beams]\nfile = \"b.toml\"\n[search]\nvoltage_ring_s = 2\n",
+          {"search.trigger_socket=s.sock"}),
+      "");
   EXPECT_EQ(effect_rejection("[source]\nkind = \"network\"\nformat = \"mwa32t\"\n[simulator]\n"
                              "duration_s = 3\n[image]\nn_pixels = 128\n",
                              {}),

@@ -155,7 +155,7 @@ class CoarseSamples : public ::testing::TestWithParam<int> {
       first += n;
     }
     RunSummary summary;
-    path.finish(summary);
+    path.finish({}, summary);
     return summary.image->peak->value;
   }
 

@@ -65,7 +65,7 @@ class LiveSpectra : public ::testing::Test {
     std::atomic<int> stop{1};
     RunOptions options;
     options.stop = &stop;
-    return run_live_spectra(config, options);
+    return run_live(config, options);
   }
 
   fs::path directory_;

@@ -86,7 +86,7 @@ TEST_F(SkyPaths, TakeUpAnInputThatWasSilentAtTheStart) {
   for (int k = 0; k < 5; ++k)
     path.feed(gulp(kSpectra, k < 2 ? 3 : -1, -1), k * kSpectra, 0, kClock);
   RunSummary summary;
-  path.finish(summary);
+  path.finish({}, summary);
   EXPECT_EQ(summary.image->images, 5);
   EXPECT_EQ(summary.image->n_dead_inputs, 0);
   EXPECT_DOUBLE_EQ(summary.image->weight_fraction, 1);  // of the last image
@@ -102,7 +102,7 @@ TEST_F(SkyPaths, TakeUpAnInputThatWasDeadAtTheStart) {
     for (int k = 0; k < 15; ++k)
       path.feed(gulp(kSpectra, -1, k < returns_at ? 3 : -1), k * kSpectra, 0, kClock);
     RunSummary summary;
-    path.finish(summary);
+    path.finish({}, summary);
     const bool back = returns_at < 15;
     EXPECT_EQ(summary.image->n_dead_inputs, back ? 0 : 1);
     // Pairs of the five others of six.
@@ -120,7 +120,7 @@ TEST_F(SkyPaths, JudgeInputsByEnoughSamples) {
   for (int k = 0; k < 3; ++k) path.measure(gulp(kSpectra, -1, -1));  // 4 % each
   for (int k = 0; k < 1000; ++k) path.feed(gulp(4, -1, -1), 4 * k, 0, kClock);
   RunSummary summary;
-  path.finish(summary);
+  path.finish({}, summary);
   EXPECT_EQ(summary.image->images, 1000);
   EXPECT_EQ(summary.image->n_dead_inputs, 0);
   EXPECT_TRUE(summary.warnings.empty());
@@ -137,7 +137,7 @@ TEST_F(SkyPaths, JudgeInputsByTheirPowerBeforeScaling) {
     SkyPath path(setup, load_array(setup, kInputs), scaled, "test");
     for (int k = 0; k < 12; ++k) path.feed(gulp(kSpectra, -1, -1), k * kSpectra, 0, kClock);
     RunSummary summary;
-    path.finish(summary);
+    path.finish({}, summary);
     EXPECT_EQ(summary.image->n_dead_inputs, times > 1 ? 1 : 0);
     EXPECT_DOUBLE_EQ(summary.image->weight_fraction, times > 1 ? 20.0 / 30 : 1);
     EXPECT_TRUE(summary.warnings.empty());  // as at the start, so later
@@ -154,7 +154,7 @@ TEST_F(SkyPaths, CentroidsLieInTheMiddleOfTheData) {
     SkyPath path(setup, load_array(setup, kInputs), known, "test");
     path.feed(gulp(kSpectra, -1, -1), 0, 0, kClock);
     RunSummary summary;
-    path.finish(summary);
+    path.finish({}, summary);
     const SkyImage image = ImageCubeReader(file).image(0);
     EXPECT_EQ(image.start_tai_ns, kClock.epoch_tai_ns);
     // 99 intervals of 1 ms and the window, halved.

@@ -7,6 +7,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/pipeline/beam/live_beams.hpp"
+#include "ryle/pipeline/run/graph.hpp"
 #include "ryle/pipeline/run/plan.hpp"
 #include "ryle/pipeline/run/run_memory.hpp"
 #include "ryle/pipeline/search/search_engines.hpp"
@@ -49,7 +50,7 @@ ObservationConfig five_beams(const test::Scratch& scratch, std::vector<std::stri
 }
 
 std::map<std::string, std::int64_t> items_of(const ObservationConfig& config) {
-  const auto items = live_beams_device_memory(config, live_beams(config));
+  const auto items = beams_device_memory(config, beam_setup(config, live_beams(config)));
   return {items.begin(), items.end()};
 }
 
@@ -81,7 +82,7 @@ TEST(DevicePlan, ChoosesBlocks) {
     std::vector<std::string> set{"search.block_samples=0", "search.blocks=0"};
     set.insert(set.end(), more.begin(), more.end());
     const auto config = five_beams(scratch, set);
-    return with_search_blocks(config, live_beams(config)).search;
+    return with_search_blocks(config, beam_setup(config, live_beams(config))).search;
   };
   const SearchConfig on_cpu = chosen({"runtime.device=cpu"});
   EXPECT_EQ(on_cpu.block_samples, 4096);
@@ -94,7 +95,8 @@ TEST(DevicePlan, ChoosesBlocks) {
     EXPECT_EQ(chosen({"runtime.device=cuda:0"}).block_samples, 2048);
   }
   const auto given = five_beams(scratch, {"runtime.device=cuda:0"});
-  EXPECT_EQ(with_search_blocks(given, live_beams(given)).search.block_samples, kBlock);
+  EXPECT_EQ(with_search_blocks(given, beam_setup(given, live_beams(given))).search.block_samples,
+            kBlock);
 }
 
 // Files of [search] are looked up beside the observation file and read when the run is planned.
@@ -104,7 +106,7 @@ TEST(DevicePlan, ReadsTheFilesOfTheSearchBeforeData) {
     std::vector<std::string> set{"runtime.device=cpu", "search.dm_max=0"};
     set.insert(set.end(), more.begin(), more.end());
     const auto config = five_beams(scratch, set);
-    return total_bytes(live_beams_memory(config, live_beams(config)));
+    return total_bytes(graph_memory(config, spectra_input(config), std::nullopt));
   };
   const std::vector<std::string> trials{"search.plan=file", "search.dm_file=dms.txt"};
   EXPECT_THROW(memory(trials), IoError);

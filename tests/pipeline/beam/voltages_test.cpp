@@ -18,6 +18,7 @@
 #include "ryle/io/base/publish.hpp"
 #include "ryle/pipeline/beam/recorded_beams.hpp"
 #include "ryle/pipeline/beam/voltage_ring.hpp"
+#include "ryle/pipeline/run/graph.hpp"
 #include "ryle/pipeline/run/run.hpp"
 #include "ryle/pipeline/search/search_run.hpp"
 #include "tests/io/scratch.hpp"
@@ -658,7 +659,7 @@ TEST(VoltageRing, RefusesARingThatIsTooShort) {
   }
   config.search.voltage_ring_s = 1.2;
   std::int64_t ring = 0, all = 0;
-  for (const auto& [what, bytes] : live_beams_memory(config, live_beams(config))) {
+  for (const auto& [what, bytes] : graph_memory(config, spectra_input(config), std::nullopt)) {
     if (what == "ring of voltages") ring = bytes;
     if (what == "ring of chunks") all = bytes;
   }

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
+#include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
@@ -19,12 +21,26 @@ namespace {
 
 constexpr std::int64_t kPacket = 128;  // spectra
 
-// [input] of a sub-array: the file has it by antenna of the layout.
-std::vector<double> mask_of_inputs(const BeamSetup& setup, std::size_t subarray) {
+std::int64_t n_antennas(const BeamSetup& setup) {
+  return setup.file.array.n_inputs() / setup.n_pols;
+}
+
+// [antenna of the samples] of a sub-array: the file has it by antenna of the layout.
+std::vector<double> mask_of_antennas(const BeamSetup& setup, std::size_t subarray) {
   std::vector<double> mask;
-  for (const auto& input : setup.file.array.inputs)
+  for (std::int64_t a = 0; a < n_antennas(setup); ++a) {
+    const auto& input = setup.file.array.inputs[a * setup.n_pols];
     mask.push_back(setup.file.subarrays[subarray][input.antenna]);
+  }
   return mask;
+}
+
+// One input of an antenna that is bad leaves its incoherent sum without it.
+bool is_bad(const BeamSetup& setup, std::int64_t antenna) {
+  const auto& inputs = setup.file.array.inputs;
+  for (std::int64_t p = 0; p < setup.n_pols; ++p)
+    if (inputs[antenna * setup.n_pols + p].bad) return true;
+  return false;
 }
 
 std::size_t subarray_named(const BeamSetup& setup, const std::string& name) {
@@ -40,7 +56,8 @@ std::size_t subarray_named(const BeamSetup& setup, const std::string& name) {
 beamform::WeightMaker make_maker(const BeamSetup& setup) {
   const auto& file = setup.file;
   beamform::WeightConfig c;
-  c.n_antennas = file.array.n_inputs();
+  c.n_antennas = n_antennas(setup);
+  c.n_pols = setup.n_pols;
   c.channels = {setup.frequency.first_center_hz, setup.frequency.channel_width_hz,
                 setup.frequency.n_channels};
   c.gain_mode = beamform::gain_mode(file.gain_mode);
@@ -49,12 +66,16 @@ beamform::WeightMaker make_maker(const BeamSetup& setup) {
   std::vector<cf32> gains;
   for (std::int64_t i = 0; i < file.array.n_inputs(); ++i) {
     const auto at = static_cast<std::size_t>(i);
-    const cf64 gain = file.gains.empty() ? cf64(1) : file.gains[at];
+    // Gains are of the voltages as received, which a channelizer brought to one level. Without
+    // gains that level is the best guess at equal sensitivities.
+    cf64 gain = file.gains.empty() ? cf64(1) : file.gains[at];
+    if (!file.gains.empty() && !setup.scale.empty()) gain *= setup.scale[at];
     gains.insert(gains.end(), static_cast<std::size_t>(n_channels),
                  file.array.inputs[at].bad ? cf32(0) : cf32(gain));
   }
   std::vector<std::vector<double>> masks;
-  for (std::size_t k = 0; k < file.subarrays.size(); ++k) masks.push_back(mask_of_inputs(setup, k));
+  for (std::size_t k = 0; k < file.subarrays.size(); ++k)
+    masks.push_back(mask_of_antennas(setup, k));
   return {c, {gains.data(), {file.array.n_inputs(), n_channels}}, std::move(masks)};
 }
 
@@ -72,25 +93,26 @@ std::int64_t update_spectra(const BeamSetup& setup) {
 
 beamform::Config beamformer_config(const BeamSetup& setup) {
   beamform::Config c;
-  c.n_antennas = setup.file.array.n_inputs();
+  c.n_antennas = n_antennas(setup);
+  c.n_pols = setup.n_pols;
   c.n_beams = static_cast<std::int64_t>(setup.file.beams.size());
   c.n_channels = setup.frequency.n_channels;
   c.max_spectra = spectra_limit(setup);
-  c.format = SampleFormat::ci4;
-  c.order = beamform::InputOrder::pairs;
+  c.format = setup.format;
+  c.order = setup.order;
   c.block_spectra = kPacket;
   c.weights =
       setup.beams.weights == "i8" ? beamform::WeightFormat::i8 : beamform::WeightFormat::f32;
-  c.output = beamform::OutputKind::power;
+  c.output = setup.n_pols == 2 ? beamform::OutputKind::stokes_i : beamform::OutputKind::power;
   c.output_format = beamform::OutputFormat::f32;
   c.integration = setup.beams.integration_spectra;
   c.loss = setup.beams.loss == "raw" ? beamform::LossMode::raw : beamform::LossMode::renormalize;
   c.implementation = setup.beams.implementation;
   for (const auto& name : setup.beams.incoherent) {
     std::vector<std::uint8_t> used;
-    const auto mask = mask_of_inputs(setup, subarray_named(setup, name));
-    for (std::size_t i = 0; i < mask.size(); ++i)
-      used.push_back(mask[i] > 0 && !setup.file.array.inputs[i].bad ? 1 : 0);
+    const auto mask = mask_of_antennas(setup, subarray_named(setup, name));
+    for (std::int64_t a = 0; a < n_antennas(setup); ++a)
+      used.push_back(mask[a] > 0 && !is_bad(setup, a) ? 1 : 0);
     c.incoherent.push_back(std::move(used));
   }
   return c;
@@ -159,6 +181,10 @@ BeamChain::BeamChain(std::vector<Queue> queues, BeamSetup setup, MakeConsumers m
     values_ = Buffer<float>(beamform::dense_output_bytes(config_, config_.max_windows()) / 4);
 }
 BeamChain::~BeamChain() = default;
+
+std::int64_t BeamChain::spectrum_bytes() const {
+  return config_.n_inputs() * bits_per_sample(config_.format) / 8;
+}
 
 std::string_view BeamChain::implementation() const {
   return shares_.front()->engine->implementation();
@@ -243,11 +269,16 @@ void BeamChain::begin(const BeamInput& input) {
     info.position = direction_of_enu(setup_.file.array, enu, tai_ns, setup_.file.earth_orientation);
     info.azimuth_rad = std::fmod(std::atan2(enu[0], enu[1]) + 2 * kPi, 2 * kPi);
     info.elevation_rad = std::asin(std::clamp(enu[2], -1.0, 1.0));
-    for (std::int64_t i = 0; i < config_.n_inputs(); ++i) {
+    for (std::int64_t a = 0; a < config_.n_antennas; ++a) {
       const auto beam = static_cast<std::int64_t>(row);
+      if (info.incoherent) {
+        info.n_antennas += config_.incoherent[row - directions.size()][a];
+        continue;
+      }
+      const cf32* weights =
+          weights_.data() + beam * config_.n_channels * config_.n_inputs() + a * config_.n_pols;
       info.n_antennas +=
-          info.incoherent ? config_.incoherent[row - directions.size()][i]
-                          : weights_[beam * config_.n_channels * config_.n_inputs() + i] != cf32(0);
+          std::any_of(weights, weights + config_.n_pols, [](cf32 w) { return w != cf32(0); });
     }
     stream.beams.push_back(std::move(info));
   }
@@ -262,7 +293,7 @@ void BeamChain::begin(const BeamInput& input) {
 // Samples go to each device once.
 void BeamChain::upload(const BeamInput& input) {
   const std::int64_t bytes =
-      (config_.n_channels - 1) * input.channel_stride_bytes + input.n_spectra * config_.n_inputs();
+      (config_.n_channels - 1) * input.channel_stride_bytes + input.n_spectra * spectrum_bytes();
   for (const auto& share : shares_) {
     const OnDevice scope(share->queue);
     if (share->samples.size() < bytes)
@@ -287,7 +318,8 @@ void BeamChain::start(const BeamInput& input) {
 
 void BeamChain::take(const BeamInput& input) {
   const auto start = std::chrono::steady_clock::now();
-  RYLE_ASSERT(input.n_spectra % kPacket == 0 && input.first_tick % kPacket == 0);
+  RYLE_ASSERT(config_.order != beamform::InputOrder::pairs ||
+              (input.n_spectra % kPacket == 0 && input.first_tick % kPacket == 0));
   if (input.segment != segment_)
     for (const auto& share : shares_) share->engine->reset();
   if (on_devices_) upload(input);
@@ -304,7 +336,8 @@ void BeamChain::take(const BeamInput& input) {
     std::int64_t n =
         std::min({input.n_spectra - done, (interval + 1) * update_ - tick, config_.max_spectra});
     ask_for_place(input, tick, n);
-    if (place_.n_samples > 0) n = std::min(n, place_.n_samples * config_.integration);
+    if (place_.n_samples > 0)
+      n = std::min(n, (tick / config_.integration + place_.n_samples) * config_.integration - tick);
     piece(input, done, n);
     done += n;
   }
@@ -317,12 +350,12 @@ void BeamChain::take(const BeamInput& input) {
   busy_s_ += seconds_since(start);
 }
 
-// Samples [first, last) / T of which nothing arrived.
+// Samples that end in [first, last) of which nothing arrived.
 void BeamChain::find_absent(const BeamInput& input, Tick first, Tick last) {
   absent_.clear();
   const std::int64_t t = config_.integration;
   for (const auto& span : input.absent) {
-    const Tick from = std::max(span.begin, first), to = std::min(span.end, last);
+    const Tick from = std::max(span.begin, first / t * t), to = std::min(span.end, last);
     const std::int64_t begin = (from + t - 1) / t, end = to / t;
     if (begin >= end) continue;
     absent_.push_back({span.input, span.input + 1, begin, end});
@@ -332,7 +365,7 @@ void BeamChain::find_absent(const BeamInput& input, Tick first, Tick last) {
 
 BeamChunk BeamChain::next_chunk(const BeamInput& input, Tick tick, std::int64_t n) const {
   BeamChunk chunk;
-  chunk.n_samples = n / config_.integration;
+  chunk.n_samples = config_.n_windows(tick, n);
   chunk.first_sample = tick / config_.integration;
   chunk.segment = input.segment;
   chunk.clock = input.clock;
@@ -350,7 +383,9 @@ void BeamChain::ask_for_place(const BeamInput& input, Tick tick, std::int64_t n)
   // The last one alone: it may change what it has, once the others have read it.
   place_ = consumers_.back()->place(next_chunk(input, tick, n));
   const bool here = on_devices_ ? place_.parts.size() == shares_.size() : place_.values != nullptr;
-  if (!here || place_.n_samples * config_.integration % kPacket != 0) place_ = {};
+  const bool whole = config_.order != beamform::InputOrder::pairs ||
+                     place_.n_samples * config_.integration % kPacket == 0;
+  if (!here || !whole) place_ = {};
 }
 
 // Of a share; host rows of all shares have one memory.
@@ -372,7 +407,7 @@ void BeamChain::form(const beamform::Input& in, std::int64_t first, std::int64_t
     Share& share = *shares_[k];
     beamform::Input input = in;
     const void* samples = on_devices_ ? share.samples.data() : in.samples;
-    input.samples = static_cast<const std::byte*>(samples) + first * config_.n_inputs();
+    input.samples = static_cast<const std::byte*>(samples) + first * spectrum_bytes();
     const auto out = output(share.config, k, n_windows);
     const std::int64_t made = share.engine->execute(share.queue, input, out);
     RYLE_ASSERT(made == n_windows);
@@ -387,30 +422,37 @@ void BeamChain::form(const beamform::Input& in, std::int64_t first, std::int64_t
   for (const auto& share : shares_) share->queue.synchronize();
 }
 
+// The engine wants the slots of a piece side by side, the first at its beginning.
+void BeamChain::find_present(const BeamInput& input, std::int64_t first, std::int64_t n,
+                             beamform::Input& in) {
+  const std::int64_t words = words_for_bits(config_.n_inputs());
+  const std::int64_t given = (input.n_spectra + input.slot_spectra - 1) / input.slot_spectra;
+  in.slot_spectra = std::gcd(input.slot_spectra, first);
+  in.present_per_channel = input.present_per_channel;
+  present_.clear();
+  for (std::int64_t c = 0; c < (in.present_per_channel ? config_.n_channels : 1); ++c) {
+    for (std::int64_t t = first; t < first + n; t += in.slot_spectra) {
+      const std::uint64_t* mask = input.present + (c * given + t / input.slot_spectra) * words;
+      present_.insert(present_.end(), mask, mask + words);
+    }
+  }
+  in.present = present_.data();
+}
+
 void BeamChain::piece(const BeamInput& input, std::int64_t first, std::int64_t n) {
   beamform::Input in;
-  const std::int64_t first_slot = first / kPacket;
-  const std::int64_t n_slots = input.n_spectra / kPacket;
   in.samples = static_cast<const std::byte*>(input.samples);
   in.n_spectra = n;
   in.first_tick = input.first_tick + first;
   in.channel_stride_bytes = input.channel_stride_bytes;
-  in.step_stride_bytes = kPacket * config_.n_inputs();
-  in.slot_spectra = kPacket;
-  std::vector<std::uint64_t> present;
-  if (input.present != nullptr) {
-    // The engine wants the slots of a piece side by side.
-    for (std::int64_t c = 0; c < config_.n_channels; ++c) {
-      const std::uint64_t* row = input.present + c * n_slots + first_slot;
-      present.insert(present.end(), row, row + n / kPacket);
-    }
-    in.present = present.data();
-  }
+  const bool pairs = config_.order == beamform::InputOrder::pairs;
+  in.step_stride_bytes = (pairs ? kPacket : 1) * spectrum_bytes();
+  if (input.present != nullptr) find_present(input, first, n, in);
   const std::int64_t n_windows = config_.n_windows(in.first_tick, n);
-  RYLE_ASSERT(n_windows * config_.integration == n);
   form(in, first, n_windows);
   find_absent(input, in.first_tick, in.first_tick + n);
   samples_ += n_windows;
+  if (n_windows == 0) return;  // the engine keeps what has begun
   const auto out = output(config_, 0, n_windows);
   BeamChunk chunk = next_chunk(input, in.first_tick, n);
   if (host_wanted_) chunk.values = on_devices_ ? values_.data() : static_cast<float*>(out.values);

@@ -26,11 +26,15 @@ namespace ryle::pipeline {
 
 struct BeamSetup {
   BeamsConfig beams;
-  BeamsFile file;           ///< inputs in the order of the samples
+  BeamsFile file;           ///< inputs in the order of the samples, antenna * n_pols + pol
   FrequencyAxis frequency;  ///< of the samples, ascending
   SampleClock clock;        ///< of spectra
   std::int64_t max_spectra = 0;
   TimeSource time_source = TimeSource::configured;
+  std::int64_t n_pols = 1;  ///< of two the beams are Stokes I
+  SampleFormat format = SampleFormat::ci4;
+  beamform::InputOrder order = beamform::InputOrder::pairs;
+  std::vector<double> scale;  ///< [input] samples were multiplied with it; empty = 1
 };
 /// The engine as the setup wants it. Throws ConfigError.
 beamform::Config beamformer_config(const BeamSetup& setup);
@@ -40,21 +44,27 @@ std::int64_t update_spectra(const BeamSetup& setup);
 std::vector<std::string> beam_names(const BeamSetup& setup);
 std::int64_t beam_chain_bytes(const BeamSetup& setup);
 
-/// Blocks of 128 spectra in pairs of antennas (beamform::InputOrder::pairs).
+/// Spectra of all inputs in the order of the setup.
 struct BeamInput {
   const void* samples = nullptr;
   std::int64_t channel_stride_bytes = 0;
-  std::int64_t n_spectra = 0;  ///< multiple of 128
-  Tick first_tick = 0;         ///< multiple of 128
+  std::int64_t n_spectra = 0;  ///< pairs: multiple of 128
+  Tick first_tick = 0;         ///< pairs: multiple of 128
   std::int64_t segment = 0;
   SampleClock clock;
-  const std::uint64_t* present = nullptr;  ///< [channel][packet], bit = antenna; nullptr = all
-  std::span<const AbsentSpan> absent;      ///< input = channel; sorted by channel, then time
+  /// [channel or 1][slot][words_for_bits(n_inputs)], bit = input; nullptr = all are there
+  const std::uint64_t* present = nullptr;
+  std::int64_t slot_spectra = 128;  ///< successive spectra of the input that share a mask
+  bool present_per_channel = true;
+  /// Of which no input was there, input = channel; sorted by channel, then time. A span may begin
+  /// before first_tick.
+  std::span<const AbsentSpan> absent;
 };
 
 /// Voltages of antennas to power of beams, for all consumers.
 /// - Thread: the engine's thread calls feed() and finish(); consumers are called on it.
-/// - Reads packets of 128 spectra; samples may be overwritten once feed() returns. Weights are made
+/// - Reads spectra of any number of inputs; samples may be overwritten once feed() returns. Weights
+/// are made
 ///   in point() and make_weights() at multiples of update_spectra() of the data.
 /// - Hands every consumer a BeamChunk of at most max_samples samples of all beams.
 /// - Ends with finish(). Once a device is lost feed() does nothing, and report_loss() throws.
@@ -114,6 +124,9 @@ class BeamChain {
   void make_weights(std::span<const beamform::Steering> steering);
   void piece(const BeamInput& input, std::int64_t first, std::int64_t n);
   void find_absent(const BeamInput& input, Tick first, Tick last);
+  void find_present(const BeamInput& input, std::int64_t first, std::int64_t n,
+                    beamform::Input& in);
+  std::int64_t spectrum_bytes() const;
 
   BeamSetup setup_;
   MakeConsumers make_consumers_;
@@ -128,6 +141,7 @@ class BeamChain {
   BeamPlace place_;       // of a consumer, for the piece at hand
   std::vector<BeamPart> parts_;
   std::vector<ChannelGap> absent_;
+  std::vector<std::uint64_t> present_;  // of a piece
   std::vector<std::unique_ptr<BeamConsumer>> consumers_;
   std::int64_t segment_ = -1, interval_ = 0, weights_tai_ns_ = 0;
   std::int64_t samples_ = 0, updates_ = 0;

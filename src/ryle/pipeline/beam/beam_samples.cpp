@@ -2,6 +2,7 @@
 #include "ryle/pipeline/beam/beam_samples.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -10,11 +11,49 @@
 
 namespace ryle::pipeline {
 
+BeamInputs choose_inputs(const ArrayLayout& array, const std::string& pol) {
+  BeamInputs chosen;
+  std::vector<std::array<std::int64_t, 2>> of_antenna(array.antennas.size(), {-1, -1});
+  for (std::int64_t i = 0; i < array.n_inputs(); ++i) {
+    const ArrayInput& input = array.inputs[i];
+    of_antenna[input.antenna][input.pol] = i;
+  }
+  const bool x =
+      std::any_of(of_antenna.begin(), of_antenna.end(), [](auto& a) { return a[0] >= 0; });
+  const bool y =
+      std::any_of(of_antenna.begin(), of_antenna.end(), [](auto& a) { return a[1] >= 0; });
+  if (pol != "auto" && pol != "X" && pol != "Y")
+    throw ConfigError("beams.pol = " + pol + ": auto, X or Y is wanted");
+  const bool both = pol == "auto" && x && y;
+  const std::size_t only = pol == "Y" || (pol == "auto" && !x) ? 1 : 0;
+  chosen.n_pols = both ? 2 : 1;
+  for (std::size_t a = 0; a < of_antenna.size(); ++a) {
+    const auto& inputs = of_antenna[a];
+    if (both && (inputs[0] < 0) != (inputs[1] < 0))
+      throw ConfigError("antenna " + array.antennas[a].name +
+                        " has one polarization only: take X or Y (beams.pol, --pol)");
+    if ((both ? inputs[0] : inputs[only]) < 0) continue;
+    chosen.antennas.push_back(static_cast<std::int64_t>(a));
+    for (std::size_t p = 0; p < 2; ++p) {
+      if (both || p == only) chosen.order.push_back(inputs[p]);
+    }
+  }
+  if (chosen.order.empty()) throw ConfigError("the layout has no input of polarization " + pol);
+  return chosen;
+}
+
+ArrayLayout with_inputs(ArrayLayout array, const BeamInputs& inputs) {
+  const auto all = std::move(array.inputs);
+  array.inputs.clear();
+  for (const std::int64_t i : inputs.order) array.inputs.push_back(all[i]);
+  return array;
+}
+
 BeamSamples::BeamSamples(std::vector<std::int64_t> order, std::int64_t first_channel,
                          std::int64_t n_channels)
     : order_(std::move(order)), first_channel_(first_channel), n_channels_(n_channels) {}
 
-void BeamSamples::load(const SpectraGulp& gulp) {
+void BeamSamples::load(const SpectraGulp& gulp, Queue& host) {
   RYLE_ASSERT(gulp.blocks.format == SampleFormat::ci8 || gulp.blocks.format == SampleFormat::ci4);
   n_spectra_ = gulp.n_spectra;
   const bool nibbles = gulp.blocks.format == SampleFormat::ci4;
@@ -23,7 +62,7 @@ void BeamSamples::load(const SpectraGulp& gulp) {
   const auto n_inputs = static_cast<std::int64_t>(order_.size());
   samples_.resize(n_channels_ * n_spectra_ * n_inputs * bytes_);
   const std::int64_t row = n_inputs * bytes_;
-  for (std::int64_t c = 0; c < n_channels_; ++c) {
+  host.parallel_for(n_channels_, [&](std::int64_t c) {
     for (std::int64_t first = 0; first < n_spectra_; first += per_block) {
       const std::int64_t n = std::min(per_block, n_spectra_ - first);
       for (std::int64_t k = 0; k < n_inputs; ++k) {
@@ -40,7 +79,7 @@ void BeamSamples::load(const SpectraGulp& gulp) {
         }
       }
     }
-  }
+  });
   valid_ = gulp.valid;
   valid_words_ = gulp.valid_words;
   valid_channel_stride_words_ = gulp.valid_channel_stride_words;
@@ -106,6 +145,48 @@ beamform::Input BeamSamples::input(std::int64_t begin, std::int64_t end, Tick fi
   in.slot_spectra = in.n_spectra;
   in.present_per_channel = masks > 1;
   return in;
+}
+
+std::int64_t BeamSamples::channel_stride_bytes() const {
+  return n_spectra_ * static_cast<std::int64_t>(order_.size()) * bytes_;
+}
+
+std::int64_t BeamSamples::masks(std::vector<std::uint64_t>& present) const {
+  present.clear();
+  if (valid_ == nullptr) return 0;
+  const auto n_inputs = static_cast<std::int64_t>(order_.size());
+  const std::int64_t n_masks = mask_per_channel() ? n_channels_ : 1;
+  std::int64_t slot = 128;
+  for (std::int64_t t = 1; t < n_spectra_; ++t)
+    while (test_bit(changes_.data(), t) && t % slot != 0) slot /= 2;
+  const std::int64_t n_slots = (n_spectra_ + slot - 1) / slot, words = words_for_bits(n_inputs);
+  present.assign(n_masks * n_slots * words, 0);
+  bool whole = true;
+  for (std::int64_t c = 0; c < n_masks; ++c) {
+    for (std::int64_t s = 0; s < n_slots; ++s) {
+      std::uint64_t* mask = present.data() + (c * n_slots + s) * words;
+      for (std::int64_t k = 0; k < n_inputs; ++k) {
+        if (valid(c, order_[k], s * slot)) {
+          set_bit(mask, k);
+        } else {
+          whole = false;
+        }
+      }
+    }
+  }
+  return whole ? 0 : slot;
+}
+
+void BeamSamples::absent_spectra(std::int64_t channel, std::vector<std::uint64_t>& bits) const {
+  bits.assign(words_for_bits(n_spectra_), 0);
+  if (valid_ == nullptr) return;
+  const std::int64_t c = mask_per_channel() ? first_channel_ + channel : 0;
+  for (const std::int64_t input : order_) {
+    const std::uint64_t* row = valid_ + c * valid_channel_stride_words_ + input * valid_words_;
+    for (std::size_t w = 0; w < bits.size(); ++w) bits[w] |= row[w];
+  }
+  for (auto& word : bits) word = ~word;
+  clear_bits(bits.data(), n_spectra_, static_cast<std::int64_t>(bits.size()) * 64);
 }
 
 bool BeamSamples::absent(std::int64_t begin) const {

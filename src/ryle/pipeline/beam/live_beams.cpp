@@ -19,12 +19,7 @@ namespace {
 constexpr std::int64_t kPacketSpectra = wire::kBest2Samples;
 constexpr std::int64_t kPacketAntennas = wire::kBest2Antennas;
 
-void check_beams(const ObservationConfig& config) {
-  const auto& b = config.beams;
-  if (b.file.empty())
-    throw ConfigError(
-        "beams.file is empty: name the beams file (TOML with the array, its band and the beams); "
-        "`ryle import best2` makes one");
+void check_beams(const BeamsConfig& b) {
   if ((b.integration_spectra & (b.integration_spectra - 1)) != 0)
     throw ConfigError(fmt::format(
         "beams.integration_spectra = {} is no power of two: windows would straddle packets",
@@ -32,7 +27,26 @@ void check_beams(const ObservationConfig& config) {
   if (b.bits != 8 && b.bits != 32)
     throw ConfigError(
         fmt::format("beams.bits = {}: filterbanks of beams have 8 or 32 bits", b.bits));
-  if (!config.telescope.layout.empty() || !config.telescope.station.empty())
+}
+
+// The array of the packets: that of the beams file, or of [telescope] where there are no beams.
+BeamsFile best2_array(const ObservationConfig& config) {
+  const auto& t = config.telescope;
+  if (config.beams.file.empty()) {
+    if (t.layout.empty() && t.station.empty())
+      throw ConfigError(
+          "beams.file is empty: name the beams file (TOML with the array, its band and the beams; "
+          "`ryle import best2` makes one), or the array alone in telescope.layout");
+    BeamsFile file;
+    file.array = load_array(config, kPacketAntennas);
+    file.earth_orientation.dut1_s = t.dut1_s;
+    file.n_channels = wire::kBest2Channels;
+    file.first_center_hz = wire::best2_center_hz(0);
+    file.channel_step_hz = wire::best2_center_hz(1) - file.first_center_hz;
+    return file;
+  }
+  check_beams(config.beams);
+  if (!t.layout.empty() || !t.station.empty())
     throw ConfigError(
         "telescope.layout is given twice: with beams.file the array is that of the beams file");
   const auto& s = config.source;
@@ -40,6 +54,7 @@ void check_beams(const ObservationConfig& config) {
     throw ConfigError(
         "source.start_utc is needed: the UTC of spectrum 0 of the packets' counter; beams are "
         "pointed by it");
+  return load_beams(resolve_path(config, config.beams.file));
 }
 
 // Inputs and gains from the order of the layout to that of the packets.
@@ -93,10 +108,9 @@ FrequencyAxis channels_taken(const SourceConfig& source, const BeamsFile& file) 
 }  // namespace
 
 LiveBeams live_beams(const ObservationConfig& config) {
-  check_beams(config);
   const SourceConfig& s = config.source;
   LiveBeams live;
-  live.file = load_beams(resolve_path(config, config.beams.file));
+  live.file = best2_array(config);
   live.input_line = order_antennas(s, live.file);
   live.frequency = channels_taken(s, live.file);
   Best2SourceConfig& r = live.receiver;
@@ -106,6 +120,7 @@ LiveBeams live_beams(const ObservationConfig& config) {
   r.descending = live.file.channel_step_hz < 0;
   if (s.sample_rate_hz.num > 0) r.clock.rate_hz = s.sample_rate_hz;
   r.clock.epoch_tai_ns = simulation_start_tai_ns(config);
+  r.frequency = live.frequency;
   const double packets =
       s.chunk_ms * 1e-3 * r.clock.rate_hz.value() / static_cast<double>(kPacketSpectra);
   r.chunk_spectra = kPacketSpectra * std::max<std::int64_t>(1, std::llround(packets));
@@ -130,6 +145,53 @@ BeamsFile with_gains(const LiveBeams& beams, BeamsFile file, const std::string& 
   file.gains.clear();
   for (const std::int64_t line : beams.input_line) file.gains.push_back(gains[line]);
   return file;
+}
+
+BeamSetup beam_setup(const ObservationConfig& config, const LiveBeams& beams) {
+  BeamSetup setup;
+  setup.beams = config.beams;
+  setup.file = beams.file;
+  setup.frequency = beams.frequency;
+  setup.clock = beams.receiver.clock;
+  setup.max_spectra = beams.receiver.chunk_spectra;
+  return setup;
+}
+
+StreamBeams stream_beams(const ObservationConfig& config, const ArrayLayout& array,
+                         const SpectraMetadata& metadata) {
+  check_beams(config.beams);
+  if (metadata.format != SampleFormat::ci4 && metadata.format != SampleFormat::ci8)
+    throw ConfigError(
+        fmt::format("beams are made of spectra of 4 or 8 bits, these are {}: set "
+                    "channelize.bits = 8",
+                    name(metadata.format)));
+  BeamsContext context;
+  context.array = array;
+  context.band_of_data = true;
+  StreamBeams stream;
+  BeamSetup& setup = stream.setup;
+  setup.file = load_beams(resolve_path(config, config.beams.file), context);
+  stream.inputs = choose_inputs(array, config.beams.pol);
+  if (!setup.file.gains.empty()) {  // of the inputs that are used, in their order
+    const auto gains = setup.file.gains;
+    setup.file.gains.clear();
+    for (const std::int64_t input : stream.inputs.order) setup.file.gains.push_back(gains[input]);
+  }
+  setup.file.array = with_inputs(setup.file.array, stream.inputs);
+  setup.beams = config.beams;
+  setup.frequency = metadata.frequency;
+  setup.clock = metadata.clock;
+  setup.max_spectra = metadata.max_gulp;
+  setup.time_source = metadata.time_source;
+  setup.n_pols = stream.inputs.n_pols;
+  setup.format = metadata.format;
+  setup.order = beamform::InputOrder::spectra;
+  setup.scale.clear();
+  for (const std::int64_t input : stream.inputs.order)
+    if (!metadata.scale.empty()) setup.scale.push_back(metadata.scale[input]);
+  if (metadata.window_s > 0)
+    stream.shift_ns = std::llround(0.5e9 * (metadata.window_s - metadata.clock.seconds(1)));
+  return stream;
 }
 
 BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams& beams,
@@ -188,6 +250,7 @@ BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams&
     pulses.push_back({source.start_s * rate.value(), source.duration_s * rate.value(),
                       source.period_s * rate.value(), source.dm_pc_cm3, records.back().get()});
   }
+  jy_per_count2_ = quiet.jy_per_count2;
   sender_ = std::make_unique<simulate::Best2Sender>(quiet, pulses, sender);
 }
 

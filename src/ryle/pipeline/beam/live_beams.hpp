@@ -8,16 +8,19 @@
 #include "ryle/core/frequency_axis.hpp"
 #include "ryle/ingest/best2_source.hpp"
 #include "ryle/pipeline/beam/beam_chain.hpp"
+#include "ryle/pipeline/beam/beam_samples.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
+#include "ryle/pipeline/visibility/spectra_metadata.hpp"
 #include "ryle/simulate/best2_sender.hpp"
 #include "ryle/telescope/beams_file.hpp"
 
 /// Live packets that become beams: what the observation file and its beams file say of them.
 namespace ryle::pipeline {
 
+/// The receiver of BEST-2 packets and its array.
 struct LiveBeams {
-  BeamsFile file;           ///< inputs and gains in the order of the packets
+  BeamsFile file;           ///< inputs and gains in the order of the packets; perhaps no beams
   FrequencyAxis frequency;  ///< of the channels taken, ascending as in memory
   Best2SourceConfig receiver;
   std::vector<std::int64_t> input_line;  ///< [antenna of a packet]: line of the layout
@@ -32,16 +35,30 @@ BeamsFile with_gains(const LiveBeams& beams, BeamsFile file, const std::string& 
 
 /// What the chain of beams needs of it.
 BeamSetup beam_setup(const ObservationConfig& config, const LiveBeams& beams);
+
+/// Beams of the spectra of any source.
+struct StreamBeams {
+  BeamSetup setup;
+  BeamInputs inputs;  ///< of planar blocks; not used with packets in pairs of antennas
+  /// From the first sample behind a spectrum to the instant its power is dated with: half of what
+  /// a filter bank's window is longer than the interval of spectra.
+  std::int64_t shift_ns = 0;
+};
+/// Throws ConfigError for what is missing or does not fit. The array of the observation replaces
+/// that of the beams file, the band is that of the data.
+StreamBeams stream_beams(const ObservationConfig& config, const ArrayLayout& array,
+                         const SpectraMetadata& metadata);
+
 /// The observation with the blocks of its search, chosen where [search] leaves them open: from the
 /// memory of the devices, where they are here.
-ObservationConfig with_search_blocks(const ObservationConfig& config, const LiveBeams& beams);
-/// What a live run allocates, item by item (run_memory.hpp).
-std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const ObservationConfig& config,
-                                                                    const LiveBeams& beams);
+ObservationConfig with_search_blocks(const ObservationConfig& config, const BeamSetup& setup);
+/// What the beams of a run and their consumers allocate, item by item (run_memory.hpp).
+std::vector<std::pair<std::string, std::int64_t>> beams_memory(const ObservationConfig& config,
+                                                               const BeamSetup& setup);
 /// The same of the CUDA device with the most rows, beside the engines' own tables; empty when none
 /// is to be used. Sizes of plans: no device is asked.
-std::vector<std::pair<std::string, std::int64_t>> live_beams_device_memory(
-    const ObservationConfig& config, const LiveBeams& beams);
+std::vector<std::pair<std::string, std::int64_t>> beams_device_memory(
+    const ObservationConfig& config, const BeamSetup& setup);
 
 /// Seconds of data per second that the beams and their search take on this machine with all its
 /// workers: measured on random samples of the observation's own shape, the search on at most four
@@ -50,7 +67,7 @@ struct BeamMargins {
   double beams = 0, search = 0;
   double both() const;  ///< they share the workers
 };
-BeamMargins measure_beam_margins(const ObservationConfig& config, const LiveBeams& beams);
+BeamMargins measure_beam_margins(const ObservationConfig& config, const BeamSetup& setup);
 
 /// The [simulator] as packets of BEST-2 to source.listen.
 class BeamSimulation final : public PacketSimulation {

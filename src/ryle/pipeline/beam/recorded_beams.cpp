@@ -75,44 +75,6 @@ bool has_codes(OutputFormat format) {
          format == OutputFormat::ci4;
 }
 
-/// The inputs that beams are made of: antenna * n_pols + pol.
-struct BeamInputs {
-  std::vector<std::int64_t> order;     ///< input of the recording
-  std::vector<std::int64_t> antennas;  ///< of the layout
-  std::int64_t n_pols = 1;
-};
-
-BeamInputs choose_inputs(const ArrayLayout& array, const std::string& pol) {
-  BeamInputs chosen;
-  std::vector<std::array<std::int64_t, 2>> of_antenna(array.antennas.size(), {-1, -1});
-  for (std::int64_t i = 0; i < array.n_inputs(); ++i) {
-    const ArrayInput& input = array.inputs[i];
-    of_antenna[input.antenna][input.pol] = i;
-  }
-  const bool x =
-      std::any_of(of_antenna.begin(), of_antenna.end(), [](auto& a) { return a[0] >= 0; });
-  const bool y =
-      std::any_of(of_antenna.begin(), of_antenna.end(), [](auto& a) { return a[1] >= 0; });
-  if (pol != "auto" && pol != "X" && pol != "Y")
-    throw ConfigError("--pol " + pol + ": auto, X or Y is wanted");
-  const bool both = pol == "auto" && x && y;
-  const std::size_t only = pol == "Y" || (pol == "auto" && !x) ? 1 : 0;
-  chosen.n_pols = both ? 2 : 1;
-  for (std::size_t a = 0; a < of_antenna.size(); ++a) {
-    const auto& inputs = of_antenna[a];
-    if (both && (inputs[0] < 0) != (inputs[1] < 0))
-      throw ConfigError("antenna " + array.antennas[a].name +
-                        " has one polarization only; --pol X or Y");
-    if ((both ? inputs[0] : inputs[only]) < 0) continue;
-    chosen.antennas.push_back(static_cast<std::int64_t>(a));
-    for (std::size_t p = 0; p < 2; ++p) {
-      if (both || p == only) chosen.order.push_back(inputs[p]);
-    }
-  }
-  if (chosen.order.empty()) throw ConfigError("the layout has no input of polarization " + pol);
-  return chosen;
-}
-
 /// --layout and --station replace the array of the beams file; a layout without a place of its own
 /// (--latitude-deg ...) stands at that of the beams file.
 BeamsContext context_of(const ObservationConfig& config) {
@@ -167,7 +129,7 @@ class RecordedBeams {
     for (std::int64_t first = 0; first < total && !stopped();) {
       const std::int64_t n = std::min(reader_->max_gulp, total - first);
       reader_->read(first, n, gulp);
-      samples_->load(gulp);
+      samples_->load(gulp, queue_);
       process(first, n);
       first += n;
       s_.n_spectra = first;
@@ -313,12 +275,10 @@ class RecordedBeams {
     c.channels = {frequency_.first_center_hz, frequency_.channel_width_hz, frequency_.n_channels};
     c.gain_mode = beamform::gain_mode(file_.gain_mode);
     c.normalization = beamform::normalization(file_.normalization);
-    steered_ = file_.array;
-    steered_.inputs.clear();
+    steered_ = with_inputs(file_.array, inputs_);
     std::vector<cf32> gains;
     for (const std::int64_t i : inputs_.order) {
       const auto at = static_cast<std::size_t>(i);
-      steered_.inputs.push_back(file_.array.inputs[at]);
       // Gains are of the samples as recorded, which the channelizer brought to one level. Without
       // gains that level is the best guess at equal sensitivities.
       cf64 gain = file_.gains.empty() ? cf64(1) : file_.gains[at];
@@ -506,7 +466,7 @@ class RecordedBeams {
     for (std::int64_t first = 0; first < total && values < kFirstLevels;) {
       const std::int64_t n = std::min(reader_->max_gulp, total - first);
       reader_->read(first, n, gulp);
-      samples_->load(gulp);
+      samples_->load(gulp, queue_);
       for (std::int64_t t = 0; t < n;) {
         const std::int64_t end = samples_->end_of_run(t);
         const std::int64_t windows = floats.n_windows(first + t, end - t);

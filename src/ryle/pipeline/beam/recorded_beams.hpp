@@ -16,7 +16,6 @@ struct RecordedBeamsOptions : BeamSettings {
   std::vector<std::string> outputs;  ///< NAME.fil, NAME.vdif (a file per beam), NAME.h5 (one file)
   std::string output;  ///< power | stokes-i | stokes-iquv | voltage; "" = by the files and pols
   std::string format;  ///< f32 f16 u16 u8 | cf32 cf16 ci8 ci4; "" = f32, of VDIF ci8
-  std::string pol = "auto";                        ///< auto = all of the layout | X | Y
   std::int64_t integration = 1;                    ///< spectra per value
   std::int64_t first_channel = 0, n_channels = 0;  ///< of the spectra; 0 = all
   double update_s = 0;             ///< between sets of weights; 0 = phases turn by 1 deg at most

@@ -52,7 +52,7 @@ double voltage_window_s(const VoltageShape& shape, double dm_pc_cm3, double dm_e
 
 /// Chunks a ring of [search] voltage_ring_s keeps; 0 = there is none.
 std::int64_t voltage_ring_chunks(const ObservationConfig& config, const LiveBeams& beams);
-VoltageShape voltage_shape(const ObservationConfig& config, const LiveBeams& beams);
+VoltageShape voltage_shape(const ObservationConfig& config, const BeamSetup& setup);
 /// Throws ConfigError where a pulse of search.dm_max does not fit into the ring.
 void require_voltage_ring(const ObservationConfig& config, const LiveBeams& beams);
 

@@ -356,6 +356,20 @@ void reject_unknown_sections(const toml::table& root, const Origin& origin) {
   }
 }
 
+/// Packets of best2 become beams unless visibilities are asked for by name.
+void set_defaults_of_format(ObservationConfig& config) {
+  if (config.source.kind == "file" || !is_live_beams(config.source)) return;
+  const auto unless_given = [&](bool& member, std::string_view key) {
+    const bool given = std::any_of(config.given.begin(), config.given.end(), [&](const auto& g) {
+      return g.section == "output" && g.key == key;
+    });
+    if (!given) member = false;
+  };
+  unless_given(config.output.ms, "ms");
+  unless_given(config.output.uvfits, "uvfits");
+  unless_given(config.output.uvh5, "uvh5");
+}
+
 ObservationConfig from_table(const toml::table& root, const std::string& name) {
   const Origin origin(name);
   reject_unknown_sections(root, origin);
@@ -390,6 +404,7 @@ ObservationConfig from_table(const toml::table& root, const std::string& name) {
       },
       config);
   config.source.listen = expand_endpoints(config.source.listen);
+  set_defaults_of_format(config);
   config.text = to_toml(config);
   return config;
 }
@@ -482,6 +497,10 @@ bool is_received(const SourceConfig& source) {
 }
 
 bool is_described(const SourceConfig& source) { return source.format == "described"; }
+
+bool is_live_samples(const SourceConfig& source) {
+  return !is_live_spectra(source) && !is_live_beams(source);
+}
 
 bool is_live_spectra(const SourceConfig& source) {
   if (is_described(source)) return source.packet && source.packet->has_channels();

@@ -62,6 +62,8 @@ struct SourceConfig {
 
 /// Packets of senders, live or in a capture: not the simulator's.
 bool is_received(const SourceConfig& source);
+/// mwa32t, described time samples.
+bool is_live_samples(const SourceConfig& source);
 /// Packets of the layout that [source.packet] describes, of spectra or of time samples.
 bool is_described(const SourceConfig& source);
 /// chips, tbf, tbx, spead, described channels: packets hold spectra, not time samples.
@@ -206,6 +208,7 @@ struct ImageConfig : SkySettings {
 
 /// Beams of antenna voltages (docs/beams.md): keys of [beams], and options of `ryle beamform`.
 struct BeamSettings {
+  std::string pol = "auto";  ///< auto = all of the layout | X | Y
   std::string weights = "i8";
   std::string loss = "renormalize";
   std::vector<std::string> incoherent;  ///< sub-arrays also summed without phases

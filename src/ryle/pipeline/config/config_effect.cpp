@@ -14,16 +14,26 @@ namespace {
 
 /// What runs of an observation file differ in.
 enum RunKind : unsigned {
-  live_samples = 1,  // mwa32t: channelizer, correlator
-  live_spectra = 2,  // chips, tbf, tbx: correlator, all-sky imager
-  live_power = 4,    // best2: beamformer, search
+  live_samples = 1,  // mwa32t: time samples, channelized here
+  live_spectra = 2,  // chips, tbf, tbx: spectra of an F-engine
+  live_pairs = 4,    // best2: the same, of one kind of array
   recorded = 8,      // source.kind = "file"
 };
+constexpr unsigned kLive = live_samples | live_spectra | live_pairs;
+constexpr unsigned kAll = kLive | recorded;
 
 RunKind kind_of(const SourceConfig& source) {
   if (source.kind == "file") return recorded;
-  if (is_live_beams(source)) return live_power;
+  if (is_live_beams(source)) return live_pairs;
   return is_live_spectra(source) ? live_spectra : live_samples;
+}
+
+bool makes_no_beams(const ObservationConfig& c) { return c.beams.file.empty(); }
+bool makes_no_images(const ObservationConfig& c) { return !wants_images(c); }
+// Pictures alone are made of visibilities, too.
+bool makes_no_visibilities(const ObservationConfig& c) {
+  const bool others = wants_images(c) || !c.beams.file.empty();
+  return !wants_visibilities(c) && (others || !c.output.pictures);
 }
 
 using Keys = std::vector<std::string_view>;
@@ -38,78 +48,70 @@ struct Unused {
   bool (*applies)(const ObservationConfig&) = nullptr;  // further condition
 };
 
-const Keys kQuickLook{"n_pixels", "width", "taper_pixels", "channel_average", "implementation"};
+// cadence_s asks for images; the others are those of the pictures of visibilities, too.
+const Keys kCadence{"cadence_s",    "n_pixels",        "width",
+                    "taper_pixels", "channel_average", "implementation"};
 
 const std::vector<Unused>& unused_keys() {
   static const std::vector<Unused> list{
-      {live_samples | live_spectra | recorded,
+      {kAll,
        "beams",
        {},
-       {},
-       "beams are made live with source.format = \"best2\", and of recordings by `ryle beamform`"},
+       {"file"},
+       "no beams are made; name their directions in beams.file",
+       makes_no_beams},
       {recorded,
        "runtime",
        {"command_socket", "metrics_file"},
        {},
        "a recording is read as fast as it goes: live runs can be asked and watched"},
-      {live_samples | live_spectra | recorded,
+      {kAll,
        "search",
        {},
        {},
-       "beams are searched live with source.format = \"best2\", and filterbanks by `ryle search`"},
-      {live_samples | live_spectra | live_power | recorded,
+       "beams are searched, and none are made; name their directions in beams.file",
+       makes_no_beams},
+      {kAll,
        "source",
        {"spectra_per_heap", "ticks_per_spectrum"},
        {},
        "only heaps of SPEAD have it; set source.format = \"spead\"",
        [](const ObservationConfig& c) { return !is_live_spead(c.source); }},
-      {live_samples | live_spectra | recorded,
+      {kAll,
        "output",
        {"spead_channels", "spead_packet_bytes", "spead_mb_per_s"},
        {},
        "nothing is sent; set output.spead, an endpoint",
        [](const ObservationConfig& c) { return c.output.spead.empty(); }},
-      {live_power,
-       "output",
-       {"ms", "uvfits", "uvh5", "spead", "spead_channels", "spead_packet_bytes", "spead_mb_per_s",
-        "files", "segment_s", "segment_mib"},
-       {},
-       "packets of best2 become beams; for visibilities keep voltages (search.voltage_ring_s) and "
-       "run `ryle correlate` on a dump"},
-      {live_power,
+      {kLive,
        "image",
        {},
-       {},
-       "packets of best2 become beams; for images keep voltages (search.voltage_ring_s) and run "
-       "`ryle image` on a dump"},
-      {live_power,
+       kCadence,
+       "no images are asked for; set image.cadence_s, the length of an image in seconds",
+       makes_no_images},
+      {kLive,
        "correlate",
        {},
+       {"phase_center", "implementation", "van_vleck"},
+       "nothing is correlated; set one of output.ms, output.uvfits and output.uvh5",
+       makes_no_visibilities},
+      {live_pairs,
+       "output",
+       {"files", "segment_s", "segment_mib"},
        {},
-       "packets of best2 become beams, nothing is correlated; beams are pointed in beams.file"},
-      {live_power, "calibration", {}, {}, "gains of beams are in the [calibration] of beams.file"},
-      {live_power,
+       "no visibilities are made; set one of output.ms, output.uvfits and output.uvh5",
+       makes_no_visibilities},
+      {live_pairs,
        "telescope",
        {},
        {"layout", "station"},
-       "the array is that of the [telescope] of beams.file"},
-      {live_spectra | live_power,
+       "the array is that of the [telescope] of beams.file",
+       [](const ObservationConfig& c) { return !c.beams.file.empty(); }},
+      {live_spectra | live_pairs,
        "channelize",
        {},
        {},
        "these packets carry the channels of an F-engine"},
-      {live_samples,
-       "image",
-       {},
-       kQuickLook,
-       "all-sky images are made live of spectra (source.format = \"chips\", \"tbf\", \"tbx\"), and "
-       "of recordings and visibilities by `ryle image`"},
-      {live_spectra,
-       "image",
-       {},
-       {"cadence_s", "n_pixels", "width", "taper_pixels", "channel_average", "implementation"},
-       "no images are asked for; set image.cadence_s, the length of an image in seconds",
-       [](const ObservationConfig& c) { return !wants_images(c); }},
       {live_samples,
        "source",
        {"first_channel", "n_channels", "channels_per_packet", "channel_width_hz",
@@ -148,13 +150,19 @@ const std::vector<Unused>& unused_keys() {
        {},
        "described packets come over UDP, and [source.packet] tells what they hold",
        [](const ObservationConfig& c) { return is_described(c.source); }},
-      {live_power,
+      {live_pairs,
        "source",
        {"channels_per_packet", "channel_width_hz", "channel_zero_mhz", "marker", "center_mhz",
         "inverted_band", "lossless"},
        {},
        "it belongs to another source.format; the band is that of beams.file"},
-      {live_power,
+      {live_samples | live_spectra | recorded,
+       "search",
+       {"voltage_ring_s", "voltage_trigger_snr", "voltage_margin_s", "voltage_window",
+        "voltage_per_minute", "voltage_max_gib", "trigger_socket", "trigger_ahead_s"},
+       {},
+       "voltages are kept and dumped live with source.format = \"best2\" only"},
+      {kAll,
        "search",
        {},
        {"dm_max", "k_dm", "fold", "fold_beam", "fold_bins", "voltage_ring_s", "voltage_trigger_snr",
@@ -162,13 +170,13 @@ const std::vector<Unused>& unused_keys() {
         "trigger_socket", "trigger_ahead_s"},
        "no search is asked for; set search.dm_max",
        [](const ObservationConfig& c) { return !wants_search(c.search); }},
-      {live_power,
+      {kAll,
        "search",
        {"fold_beam", "fold_bins"},
        {},
        "nothing is folded; set search.fold, the ephemeris of a pulsar",
        [](const ObservationConfig& c) { return c.search.fold.empty(); }},
-      {live_power,
+      {live_pairs,
        "search",
        {"voltage_trigger_snr", "voltage_margin_s", "voltage_window", "voltage_per_minute",
         "voltage_max_gib", "trigger_socket", "trigger_ahead_s"},

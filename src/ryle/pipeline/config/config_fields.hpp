@@ -298,6 +298,8 @@ void fields(V& v, ImageConfig& c) {
 
 template <class V>
 void fields(V& v, BeamSettings& c) {
+  v("pol", c.pol, Choice{{"auto", "X", "Y"}},
+    "polarizations that beams are made of: all of the layout, or one");
   v("weights", c.weights, Choice{{"i8", "f32"}}, "precision of the weights");
   v("loss", c.loss, Choice{{"renormalize", "raw"}},
     "lost packets: divide by what was there, or count as zeros");

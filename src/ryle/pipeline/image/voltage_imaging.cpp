@@ -262,7 +262,13 @@ double SkyPath::data_s() const {
   return chain_ ? metadata_.clock.seconds(chain_->spectra_done()) : 0;
 }
 
-void SkyPath::finish(RunSummary& summary) {
+void SkyPath::set_levels(const std::vector<double>& scale,
+                         const std::vector<correlate::SamplerGain>& samplers) {
+  metadata_.scale = scale;
+  metadata_.samplers = samplers;
+}
+
+void SkyPath::finish(const std::map<std::string, std::string>& /*notes*/, RunSummary& summary) {
   if (!chain_) return;
   loss_.guard([&] { chain_->flush(); });
   writer_->finish();
@@ -331,22 +337,8 @@ RunSummary image_file(const ObservationConfig& config, const RunOptions& options
   const ArrayLayout array = load_array(config, recording->info().n_inputs);
   const auto reader = make_spectra_reader(config, *recording);
   const double interval_s = reader->clock.seconds(1);
-  std::int64_t total = reader->n_spectra;
-  if (config.source.duration_s > 0) {
-    const std::int64_t wanted = std::llround(config.source.duration_s / interval_s);
-    total = std::min(total, std::max<std::int64_t>(1, wanted));
-  }
-  SpectraMetadata metadata;
-  metadata.frequency = reader->frequency;
-  metadata.clock = reader->clock;
-  metadata.n_spectra = total;
-  metadata.max_gulp = reader->max_gulp;
-  metadata.window_s = reader->window_s;
-  metadata.scale = reader->scale;
-  metadata.samplers = reader->samplers;
-  metadata.format = reader->format;
-  metadata.four_bits = reader->four_bits;
-  metadata.time_source = recording->info().time_source;
+  const std::int64_t total = wanted_spectra(config, *reader);
+  const SpectraMetadata metadata = spectra_metadata(*reader, recording->info(), total);
   SkyPath path(config, array, metadata, options.command_line);
   // To the end of the file, or of 256 spectra, also where fewer are wanted.
   measure_levels(*reader, reader->n_spectra, path);
@@ -369,14 +361,14 @@ RunSummary image_file(const ObservationConfig& config, const RunOptions& options
       p.elapsed_s = std::chrono::duration<double>(now - start).count();
       p.total_s = static_cast<double>(total) * interval_s;
       p.margin = path.busy_s() > 0 ? p.data_s / path.busy_s() : 0;
-      p.images = path.images();
+      path.count(p);
       p.state = "OK";
       options.on_progress(p);
     }
   }
   summary.stopped_by_signal = stopped();
   if (!reader->implementation.empty()) summary.implementations.push_back(reader->implementation);
-  path.finish(summary);
+  path.finish({}, summary);
   summary.lost_samples = reader->lost_samples;
   summary.warnings.insert(summary.warnings.end(), recording->info().warnings.begin(),
                           recording->info().warnings.end());

@@ -14,6 +14,7 @@
 #include "ryle/pipeline/image/sky_chain.hpp"
 #include "ryle/pipeline/image/sky_writer.hpp"
 #include "ryle/pipeline/visibility/spectra_metadata.hpp"
+#include "ryle/pipeline/visibility/spectra_node.hpp"
 #include "ryle/pipeline/visibility/spectra_reader.hpp"
 #include "ryle/telescope/catalog.hpp"
 
@@ -27,28 +28,32 @@ namespace ryle::pipeline {
 ///   up from the next image on.
 /// - Ends with finish(), or early: failed() is true once a device is lost or the writer has thrown.
 /// - Gaps are those of SkyChain.
-class SkyPath {
+class SkyPath final : public SpectraNode {
  public:
   SkyPath(const ObservationConfig& config, const ArrayLayout& array, SpectraMetadata metadata,
           const std::string& command_line);
-  ~SkyPath();
+  ~SkyPath() override;
+
+  std::string node() const override { return "images"; }
+  void set_levels(const std::vector<double>& scale,
+                  const std::vector<correlate::SamplerGain>& samplers) override;
 
   /// Adds a gulp to the levels of the inputs before the first feed(): a recording of short images
   /// is judged by more than the first of them. Without it the first gulp fed is all there is.
   void measure(const SpectraGulp& gulp);
-  /// A gulp that starts at spectrum `first`; cut where images end.
+  /// Cut where images end.
   void feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
-            const SampleClock& clock);
+            const SampleClock& clock) override;
   /// Spectra until the open image is full: recordings are read so that no gulp needs cutting.
   std::int64_t room(std::int64_t first);
-  /// Closes the open image as short, drains, publishes, fills in summary.image. Then throws
-  /// DeviceError if the device was lost in flight.
-  void finish(RunSummary& summary);
+  void finish(const std::map<std::string, std::string>& notes, RunSummary& summary) override;
 
-  double data_s() const;
-  double busy_s() const { return chain_ ? chain_->busy_s() : 0; }
-  std::int64_t images() const { return writer_ ? writer_->images_written() : 0; }
-  bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
+  double data_s() const override;
+  double busy_s() const override { return chain_ ? chain_->busy_s() : 0; }
+  bool failed() const override { return loss_.lost() || (writer_ && writer_->failed()); }
+  void count(Progress& progress) const override {
+    progress.images = writer_ ? writer_->images_written() : 0;
+  }
   const Cadence& cadence() const { return cadence_; }
 
  private:

@@ -2,23 +2,28 @@
 #include "ryle/pipeline/run/plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/ingest/sender_list.hpp"
-#include "ryle/pipeline/beam/live_beams.hpp"
 #include "ryle/pipeline/config/config_effect.hpp"
+#include "ryle/pipeline/run/graph.hpp"
 #include "ryle/pipeline/run/run_memory.hpp"
 #include "ryle/pipeline/visibility/horizon.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
 #include "ryle/pipeline/visibility/run_common.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
+#include "ryle/pipeline/visibility/spectra_dumps.hpp"
+#include "ryle/pipeline/visibility/spectra_reader.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -139,70 +144,146 @@ void warn_if_too_slow(const ObservationConfig& config, Plan& plan) {
                     plan.predicted_margin, speed));
 }
 
-/// Packets of antennas that become beams.
-void plan_beams(const ObservationConfig& asked, Plan& plan) {
-  const LiveBeams live = live_beams(asked);
-  const ObservationConfig config = with_search_blocks(asked, live);
-  const BeamSetup setup = beam_setup(config, live);
+void note_phase_center(const std::string& warning, Plan& plan) {
+  if (!warning.empty()) plan.warnings.push_back(warning);
+}
+
+constexpr const char* kSampleNode = "channelizer, visibilities";
+
+// The node whose spectra others read; "" = those of the source.
+std::string channelizer_of(const ObservationConfig& config) {
+  return config.source.kind != "file" && is_live_samples(config.source) ? kSampleNode : "";
+}
+
+std::vector<std::string> visibility_products(const ObservationConfig& config) {
+  std::vector<std::string> products = config.output.files;
+  if (config.output.ms) products.emplace_back("Measurement Set");
+  if (config.output.uvfits) products.emplace_back("UVFITS");
+  if (config.output.uvh5) products.emplace_back("UVH5");
+  return products;
+}
+
+std::vector<std::string> image_products(const ObservationConfig& config) {
+  std::vector<std::string> products;
+  if (config.image.fits) products.emplace_back("FITS");
+  if (!config.image.hdf5.empty()) products.emplace_back("HDF5");
+  if (!config.image.watch.empty()) products.emplace_back("light curves");
+  if (config.image.trigger_sigma > 0) products.emplace_back("events");
+  return products;
+}
+
+std::vector<std::string> beam_products(const ObservationConfig& config) {
+  std::vector<std::string> products;
+  if (config.beams.filterbank) products.emplace_back("filterbanks");
+  if (config.beams.power_s > 0) products.emplace_back("power against time");
+  if (!config.search.fold.empty()) products.emplace_back("folded pulsar");
+  if (config.search.voltage_ring_s > 0) products.emplace_back("dumps of voltages");
+  return products;
+}
+
+/// Beams of these spectra, their search and their files.
+void plan_beams(const ObservationConfig& asked, const BeamSetup& setup, Plan& plan) {
+  const ObservationConfig config = with_search_blocks(asked, setup);
   const auto engine = beamformer_config(setup);
   const double rate_hz = setup.clock.rate_hz.value();
   const auto n_samples = static_cast<double>(engine.n_channels * engine.n_inputs());
-  plan.title =
-      fmt::format("{} live: {} antennas x {} channels of {:.6g} kHz", config.source.format,
-                  engine.n_inputs(), engine.n_channels, setup.frequency.channel_width_hz * 1e-3);
-  plan.input_gbps = 8e-9 * rate_hz * n_samples;
-  plan.ports = {
-      {"spectra", fmt::format("[channel {}][packet][pair][128][2] ci4", engine.n_channels)},
-      {"power",
-       fmt::format("[beam {}][channel {}][time] f32, {:.4g} ms a sample", engine.n_rows(),
-                   engine.n_channels, 1e3 * static_cast<double>(engine.integration) / rate_hz)}};
+  plan.ports.emplace_back(
+      "power", fmt::format("[beam {}][channel {}][time] f32{}, {:.4g} ms a sample", engine.n_rows(),
+                           engine.n_channels, engine.n_pols == 2 ? " of Stokes I" : "",
+                           1e3 * static_cast<double>(engine.integration) / rate_hz));
   plan.beamform_gops = 8e-9 * rate_hz * n_samples * static_cast<double>(engine.n_beams);
   if (config.beams.filterbank)
-    plan.output_mb_per_hour = 3600e-6 * rate_hz / static_cast<double>(engine.integration) *
-                              static_cast<double>(engine.n_rows() * engine.n_channels) *
-                              static_cast<double>(config.beams.bits) / 8;
-  add_memory(config, live_beams_memory(config, live), plan);
-  plan.device_memory_bytes = live_beams_device_memory(config, live);
+    plan.output_mb_per_hour += 3600e-6 * rate_hz / static_cast<double>(engine.integration) *
+                               static_cast<double>(engine.n_rows() * engine.n_channels) *
+                               static_cast<double>(config.beams.bits) / 8;
+  plan.device_memory_bytes = beams_device_memory(config, setup);
   plan.total_device_memory_bytes = total_bytes(plan.device_memory_bytes);
   warn_of_device_memory(config, plan);
   if (wants_search(config.search))
     plan_search_blocks(config.search, asked.search.block_samples == 0,
                        static_cast<double>(engine.integration) / rate_hz, plan);
-  const BeamMargins margins = measure_beam_margins(config, live);
-  plan.predicted_margin = margins.both();
+  const BeamMargins margins = measure_beam_margins(config, setup);
   plan.search_margin = margins.search;
+  plan.nodes.push_back({"beams", margins.beams, channelizer_of(config), beam_products(config)});
+  if (wants_search(config.search))
+    plan.nodes.push_back({"search of beams", margins.search, "beams", {"candidates", "VOEvents"}});
+}
+
+/// Seconds of data per second of a correlator of these spectra, on zeros.
+double measure_correlator(const ObservationConfig& config, std::int64_t n_inputs,
+                          const SpectraMetadata& metadata) {
+  SpectraChain chain(make_queue(config.runtime), spectra_chain_setup(config, n_inputs, metadata),
+                     [](RawDump&&) {});
+  const std::int64_t n = metadata.max_gulp;
+  const Buffer<std::byte> bytes(
+      dense_blocks_bytes(metadata.format, metadata.frequency.n_channels, n, n_inputs));
+  std::memset(bytes.data(), 0, static_cast<std::size_t>(bytes.size()));
+  SpectraGulp gulp;
+  gulp.blocks = dense_blocks(const_cast<std::byte*>(bytes.data()), metadata.format,
+                             metadata.frequency.n_channels, n, n_inputs);
+  SpectraSlice slice;
+  std::int64_t first = 0;
+  const auto run_for = [&](double seconds) {
+    const double busy = chain.busy_s();
+    const std::int64_t done = chain.spectra_done();
+    while (chain.busy_s() - busy < seconds) {
+      gulp.n_spectra = n;
+      feed_in_slices(chain, slice, gulp, first, 0, metadata.clock);
+      first += n;
+    }
+    return metadata.clock.seconds(chain.spectra_done() - done) / (chain.busy_s() - busy);
+  };
+  run_for(0.1);
+  return run_for(0.4);
+}
+
+/// Nodes take turns on the engines' thread: together they need the sum of their times.
+void conclude_margins(Plan& plan) {
+  double seconds_per_s = 0;
+  for (const auto& node : plan.nodes)
+    if (node.margin > 0) seconds_per_s += 1 / node.margin;
+  if (seconds_per_s > 0) plan.predicted_margin = 1 / seconds_per_s;
+}
+
+/// Live packets of spectra.
+void plan_live_spectra(const ObservationConfig& config, Plan& plan) {
+  require_products(config);
+  const SpectraInput input = spectra_input(config);
+  const FrequencyAxis& axis = input.metadata.frequency;
+  plan.title = fmt::format("{} live: {} inputs x {} channels of {:.6g} kHz", config.source.format,
+                           input.array.n_inputs(), axis.n_channels, axis.channel_width_hz * 1e-3);
+  plan.ports = {{"spectra", input.pairs
+                                ? fmt::format("[channel {}][packet][pair][128][2] {}",
+                                              axis.n_channels, name(input.shape.format))
+                                : fmt::format("[channel {}][block][input {}] {}", axis.n_channels,
+                                              input.array.n_inputs(), name(input.shape.format))}};
+  plan.input_gbps = 1e-9 * input.bits_per_s();
+  const auto images = plan_live_images(config, input.array, input.metadata);
+  add_memory(config, graph_memory(config, input, images), plan);
+  if (wants_images(config)) {
+    plan_images(config, input.array, axis, input.metadata.clock, 0, plan);
+    plan.nodes.push_back({"images",
+                          plan.sky->predicted_s > 0 ? plan.image_s / plan.sky->predicted_s : 0,
+                          channelizer_of(config), image_products(config)});
+  }
+  if (wants_visibilities(config)) {
+    note_phase_center(
+        require_live_phase_center(config, input.array, input.metadata.clock.epoch_tai_ns), plan);
+    plan.ports.emplace_back(
+        "visibilities",
+        fmt::format("[channel {}][pair {}], {:.6g} s a dump", axis.n_channels,
+                    n_pairs(input.array.n_inputs()), config.correlate.integration_s));
+    plan.nodes.push_back({"visibilities",
+                          measure_correlator(config, input.array.n_inputs(), input.metadata), "",
+                          visibility_products(config)});
+  }
+  if (wants_beams(config)) plan_beams(config, beams_of(config, input).setup, plan);
+  conclude_margins(plan);
   warn_if_too_slow(config, plan);
 }
 
-void note_phase_center(const std::string& warning, Plan& plan) {
-  if (!warning.empty()) plan.warnings.push_back(warning);
-}
-
-/// Observations of spectra: packets of an F-engine, or a recording of one. False for samples.
-bool plan_spectra(const ObservationConfig& config, Plan& plan) {
-  if (config.source.kind != "file") {
-    if (!is_live_spectra(config.source)) return false;
-    const ArrayLayout array = load_array(config, 0);
-    const FengineSourceConfig receiver = live_spectra_config(config, array);
-    const FrequencyAxis axis = fengine_channels(receiver);
-    plan.title = fmt::format("{} live: {} inputs x {} channels of {:.6g} kHz", config.source.format,
-                             array.n_inputs(), axis.n_channels, axis.channel_width_hz * 1e-3);
-    plan.ports = {{"spectra", fmt::format("[channel {}][block][input {}] ci4", axis.n_channels,
-                                          array.n_inputs())}};
-    plan.input_gbps = 8e-9 * receiver.clock.rate_hz.value() *
-                      static_cast<double>(axis.n_channels * array.n_inputs());
-    require_products(config);
-    note_phase_center(require_live_phase_center(config, array, receiver.clock.epoch_tai_ns), plan);
-    if (wants_images(config)) plan_images(config, array, axis, receiver.clock, 0, plan);
-    if (wants_visibilities(config)) {
-      plan.ports.emplace_back(
-          "visibilities", fmt::format("[channel {}][pair {}], {:.6g} s a dump", axis.n_channels,
-                                      n_pairs(array.n_inputs()), config.correlate.integration_s));
-    }
-    const auto images = plan_live_images(config, array, live_spectra_metadata(receiver));
-    add_memory(config, live_run_memory(config, receiver, images), plan);
-    return true;
-  }
+/// A recording of spectra. False for samples.
+bool plan_recorded_spectra(const ObservationConfig& config, Plan& plan) {
   const auto recording =
       open_recording(config.source.file, config.source.format, recording_options(config));
   const auto& info = recording->info();
@@ -247,11 +328,12 @@ Plan make_plan(const ObservationConfig& config) {
   reject_keys_without_effect(config);
   const SenderList checked(config.source.allowed_senders);  // refuses what a receiver would
   Plan plan;
-  if (config.source.kind != "file" && is_live_beams(config.source)) {
-    plan_beams(config, plan);
+  plan.source = config.source.kind == "file" ? config.source.file : config.source.format + " live";
+  if (config.source.kind != "file" && !is_live_samples(config.source)) {
+    plan_live_spectra(config, plan);
     return plan;
   }
-  if (plan_spectra(config, plan)) return plan;
+  if (config.source.kind == "file" && plan_recorded_spectra(config, plan)) return plan;
   const SampleMetadata metadata = sample_metadata(config, plan.title);
   const ArrayLayout array = load_array(config, metadata.n_inputs);
   const FxChain::Setup setup = make_chain_setup(config, metadata, array);
@@ -287,13 +369,27 @@ Plan make_plan(const ObservationConfig& config) {
   plan.output_mb_per_hour = formats * 13.0 *
                             static_cast<double>(4 * n_pairs(array.n_antennas()) * f.n_channels) *
                             1e-6 * 3600 / config.correlate.integration_s;
-  plan.predicted_margin = measure_margin(setup, metadata, chain, sample_memory(queues));
-  if (config.image.cadence_s > 0 && config.source.kind == "file") {
-    SampleClock clock = metadata.clock;
-    clock.rate_hz.den *= channelize::step_length(f);
-    plan_images(config, array, frequency_axis(f), clock, 0, plan);
+  plan.nodes.push_back({kSampleNode, measure_margin(setup, metadata, chain, sample_memory(queues)),
+                        "", visibility_products(config)});
+  SpectraMetadata spectra;
+  spectra.frequency = frequency_axis(f);
+  spectra.clock = metadata.clock;
+  spectra.clock.rate_hz.den *= channelize::step_length(f);
+  spectra.clock.rate_hz = spectra.clock.rate_hz.reduced();
+  spectra.max_gulp = setup.spectra_per_gulp;
+  if (wants_images(config)) {
+    plan_images(config, array, spectra.frequency, spectra.clock, 0, plan);
     add_memory(config, {{"all-sky imager", plan.sky->bytes}}, plan);
+    plan.nodes.push_back({"images",
+                          plan.sky->predicted_s > 0 ? plan.image_s / plan.sky->predicted_s : 0,
+                          channelizer_of(config), image_products(config)});
   }
+  if (wants_beams(config)) {
+    const BeamSetup beams = stream_beams(config, array, spectra).setup;
+    add_memory(config, beams_memory(config, beams), plan);
+    plan_beams(config, beams, plan);
+  }
+  conclude_margins(plan);
   plan.implementations = {std::string(chain.channelizer().implementation()),
                           std::string(chain.correlator().implementation())};
   if (config.correlate.fringe_stopping != "f") {
@@ -327,6 +423,9 @@ std::string to_text(const Plan& p) {
     text += fmt::format("  {:<24} {}\n", what, mib(bytes));
   text +=
       fmt::format("  {:<24} {}, all allocated at start\n\n", "memory", mib(p.total_memory_bytes));
+  for (const auto& node : p.nodes)
+    if (node.margin > 0)
+      text += fmt::format("  {:<24} {:.2f}x real time\n", node.name, node.margin);
   for (const auto& [what, bytes] : p.device_memory_bytes)
     text += fmt::format("  {:<24} {}\n", what, mib(bytes));
   if (p.total_device_memory_bytes > 0)
@@ -347,12 +446,71 @@ std::string to_text(const Plan& p) {
   return text;
 }
 
+std::string to_svg(const Plan& p) {
+  constexpr int kColumn = 310, kRow = 100, kBox = 250, kHeight = 74, kLeft = 20, kTop = 40;
+  std::map<std::string, int> column{{"", 0}}, row{{"", 0}};
+  int rows = 0;
+  for (const auto& node : p.nodes) {
+    column[node.name] = column[node.reads] + 1;
+    row[node.name] = rows++;
+  }
+  row[""] = (rows - 1) / 2;
+  int n_columns = 0;
+  for (const auto& [name, at] : column) n_columns = std::max(n_columns, at + 1);
+  const auto escaped = [](std::string text) {
+    for (const auto& [from, to] : {std::pair{"&", "&amp;"}, std::pair{"<", "&lt;"}})
+      for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += 4)
+        text.replace(at, 1, to);
+    return text;
+  };
+  const auto x = [&](const std::string& name) { return kLeft + column[name] * kColumn; };
+  const auto y = [&](const std::string& name) { return kTop + row[name] * kRow; };
+  std::string boxes, edges;
+  const auto line = [&](const std::string& name, int below, const char* style,
+                        const std::string& text) {
+    boxes += fmt::format("<text x=\"{}\" y=\"{}\" {}>{}</text>\n", x(name) + 10, y(name) + below,
+                         style, escaped(text));
+  };
+  const auto box = [&](const std::string& name, const std::string& title, const std::string& speed,
+                       const std::string& products) {
+    boxes += fmt::format(
+        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"#eef3f8\" "
+        "stroke=\"#35618e\"/>\n",
+        x(name), y(name), kBox, kHeight);
+    line(name, 22, "font-weight=\"bold\"", title);
+    line(name, 42, "font-size=\"12\" fill=\"#444\"", speed);
+    line(name, 62, "font-size=\"12\" fill=\"#35618e\"", products);
+  };
+  box("", p.source, fmt::format("{:.3g} Gb/s", p.input_gbps), "");
+  for (const auto& node : p.nodes) {
+    box(node.name, node.name,
+        node.margin > 0 ? fmt::format("{:.3g} x real time here", node.margin) : "not measured",
+        fmt::format("{}", fmt::join(node.makes, ", ")));
+    const int x0 = x(node.reads) + kBox, y0 = y(node.reads) + kHeight / 2;
+    const int x1 = x(node.name), y1 = y(node.name) + kHeight / 2;
+    edges += fmt::format(
+        "<path d=\"M{} {} C{} {} {} {} {} {}\" fill=\"none\" stroke=\"#35618e\" "
+        "marker-end=\"url(#arrow)\"/>\n",
+        x0, y0, x0 + 40, y0, x1 - 40, y1, x1 - 2, y1);
+  }
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
+      "font-family=\"sans-serif\" font-size=\"14\">\n<defs><marker id=\"arrow\" "
+      "markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" orient=\"auto\"><path "
+      "d=\"M0 0 L8 4 L0 8 z\" fill=\"#35618e\"/></marker></defs>\n<rect width=\"100%\" "
+      "height=\"100%\" fill=\"white\"/>\n<text x=\"{}\" y=\"24\">{}</text>\n{}{}</svg>\n",
+      kLeft + n_columns * kColumn, kTop + std::max(1, rows) * kRow, kLeft, escaped(p.title), edges,
+      boxes);
+}
+
 std::string to_json(const Plan& p) {
   nlohmann::ordered_json memory, ports;
+  auto nodes = nlohmann::ordered_json::object();
   auto device_memory = nlohmann::ordered_json::object();
   for (const auto& [what, bytes] : p.memory_bytes) memory[what] = bytes;
   for (const auto& [what, bytes] : p.device_memory_bytes) device_memory[what] = bytes;
   for (const auto& [what, shape] : p.ports) ports[what] = shape;
+  for (const auto& node : p.nodes) nodes[node.name] = node.margin;
   nlohmann::ordered_json json{{"title", p.title},
                               {"ports", ports},
                               {"memory_bytes", memory},
@@ -366,6 +524,7 @@ std::string to_json(const Plan& p) {
                               {"output_mb_per_hour", p.output_mb_per_hour},
                               {"predicted_margin", p.predicted_margin},
                               {"search_margin", p.search_margin},
+                              {"nodes", nodes},
                               {"decorrelation", p.decorrelation},
                               {"implementations", p.implementations},
                               {"warnings", p.warnings}};

@@ -27,7 +27,16 @@ struct Plan {
   double correlate_gops = 0;
   double beamform_gops = 0;
   double output_mb_per_hour = 0;
-  double predicted_margin = 0;  ///< x real time of F and X together, or of beams and their search
+  /// Of the graph: x real time, measured here or predicted (images); 0 = not known.
+  struct Node {
+    std::string name;
+    double margin = 0;
+    std::string reads = "";  ///< node it reads; "" = the source
+    std::vector<std::string> makes = {};
+  };
+  std::vector<Node> nodes;
+  std::string source;           ///< what the nodes read: "chips live"
+  double predicted_margin = 0;  ///< x real time of all nodes together, which take turns
   double search_margin = 0;     ///< x real time of the search alone; 0 = none, or not measured
   double decorrelation =
       0;  ///< worst amplitude loss of delays left to the correlator (fringe_stopping x, none)
@@ -44,5 +53,7 @@ struct Plan {
 Plan make_plan(const ObservationConfig& config);
 std::string to_text(const Plan& plan);
 std::string to_json(const Plan& plan);
+/// The graph as a drawing (SVG): source, nodes with their margins, what each makes.
+std::string to_svg(const Plan& plan);
 
 }  // namespace ryle::pipeline

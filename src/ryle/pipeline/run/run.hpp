@@ -6,16 +6,10 @@
 /// The main path: source -> channelize -> correlate -> products, live or from a file.
 namespace ryle::pipeline {
 
-/// Live: packets of the network or of the built-in simulator. Ends when the source ends, after
-/// source.duration_s, or on a signal: open integrations are closed with their true weight and
-/// published.
+/// Live: packets of the network or of the built-in simulator become what the observation asks for.
+/// Ends when the source ends, after source.duration_s, or on a signal: open integrations are closed
+/// with their true weight and published.
 RunSummary run_live(const ObservationConfig& config, const RunOptions& options);
-
-/// The same for packets of an F-engine (source.format chips, tbf, tbx): images as [image] asks for.
-RunSummary run_live_spectra(const ObservationConfig& config, const RunOptions& options);
-
-/// The same for packets of antennas that become beams (source.format best2).
-RunSummary run_live_beams(const ObservationConfig& config, const RunOptions& options);
 
 /// A recording (source.file) of time samples or spectra.
 RunSummary run_file(const ObservationConfig& config, const RunOptions& options);

@@ -9,10 +9,10 @@
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/pipeline/base/stopwatch.hpp"
-#include "ryle/pipeline/beam/live_beams.hpp"
 #include "ryle/pipeline/config/config_effect.hpp"
 #include "ryle/pipeline/image/sky_products.hpp"
 #include "ryle/pipeline/image/voltage_imaging.hpp"
+#include "ryle/pipeline/run/graph.hpp"
 #include "ryle/pipeline/run/run.hpp"
 #include "ryle/pipeline/run/sample_path.hpp"
 #include "ryle/pipeline/visibility/horizon.hpp"
@@ -122,14 +122,7 @@ class FileRun {
 
   void run_spectra() {
     const auto reader = make_spectra_reader(config_, *recording_);
-    SpectraMetadata metadata;
-    metadata.frequency = reader->frequency;
-    metadata.clock = reader->clock;
-    metadata.n_spectra = n_ticks();
-    metadata.max_gulp = reader->max_gulp;
-    metadata.format = reader->format;
-    metadata.four_bits = reader->four_bits;
-    metadata.time_source = info_.time_source;
+    const SpectraMetadata metadata = spectra_metadata(*reader, info_, n_ticks());
     SpectraDumps dumps(config_, array_, metadata, options_.command_line);
     const std::int64_t total = n_ticks();
     SpectraGulp gulp;
@@ -163,29 +156,65 @@ RunSummary run_file(const ObservationConfig& config, const RunOptions& options) 
 
 namespace {
 
-RunSummary run_kind(const ObservationConfig& config, const RunOptions& options) {
-  if (config.source.kind != "file" && is_live_beams(config.source))
-    return run_live_beams(config, options);
-  if (config.source.kind != "file")
-    return is_live_spectra(config.source) ? run_live_spectra(config, options)
-                                          : run_live(config, options);
-  require_visibility_names(config);
-  if (config.image.cadence_s > 0) require_sky_outputs(config);
-  RunSummary summary = run_file(config, options);
-  if (config.image.cadence_s > 0 && !summary.stopped_by_signal) {
-    // A second pass: the images of a recording are independent of its visibilities.
-    RunSummary images = image_file(config, options);
-    summary.image = std::move(images.image);
-    summary.elapsed_s += images.elapsed_s;
-    const auto append = [](auto& to, const auto& from) {
-      to.insert(to.end(), from.begin(), from.end());
-    };
-    append(summary.products, images.products);
-    append(summary.implementations, images.implementations);
-    append(summary.errors, images.errors);
-    append(summary.warnings, images.warnings);
-    summary.stopped_by_signal = images.stopped_by_signal;
+/// Beams of a recording and what is made of them.
+RunSummary beams_of_file(const ObservationConfig& config, const RunOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto recording =
+      open_recording(config.source.file, config.source.format, recording_options(config));
+  const ArrayLayout array = load_array(config, recording->info().n_inputs);
+  const auto reader = make_spectra_reader(config, *recording);
+  const std::int64_t total = wanted_spectra(config, *reader);
+  const SpectraMetadata metadata = spectra_metadata(*reader, recording->info(), total);
+  BeamNode beams(config, stream_beams(config, array, metadata), nullptr, options);
+  const auto stopped = [&] { return options.stop != nullptr && *options.stop > 0; };
+  SpectraGulp gulp;
+  for (std::int64_t first = 0; first < total && !stopped() && !beams.failed();) {
+    const std::int64_t n = std::min(reader->max_gulp, total - first);
+    reader->read(first, n, gulp);
+    beams.feed(gulp, first, 0, reader->clock);
+    first += n;
+    if (!options.on_progress) continue;
+    Progress p;
+    p.data_s = reader->clock.seconds(first);
+    p.elapsed_s = seconds_since(start);
+    p.total_s = reader->clock.seconds(total);
+    p.margin = beams.busy_s() > 0 ? p.data_s / beams.busy_s() : 0;
+    p.state = "OK";
+    beams.count(p);
+    options.on_progress(p);
   }
+  RunSummary summary;
+  summary.stopped_by_signal = stopped();
+  beams.finish({}, summary);
+  summary.elapsed_s = seconds_since(start);
+  return summary;
+}
+
+/// What a further pass over a recording made.
+void add_pass(RunSummary&& pass, RunSummary& summary) {
+  if (pass.image) summary.image = std::move(pass.image);
+  if (pass.beams) summary.beams = std::move(pass.beams);
+  summary.elapsed_s += pass.elapsed_s;
+  const auto append = [](auto& to, const auto& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(summary.products, pass.products);
+  append(summary.implementations, pass.implementations);
+  append(summary.errors, pass.errors);
+  append(summary.warnings, pass.warnings);
+  summary.stopped_by_signal = pass.stopped_by_signal;
+}
+
+RunSummary run_kind(const ObservationConfig& config, const RunOptions& options) {
+  if (config.source.kind != "file") return run_live(config, options);
+  require_visibility_names(config);
+  if (wants_images(config)) require_sky_outputs(config);
+  RunSummary summary = run_file(config, options);
+  // Further passes: the products of a recording are independent of each other.
+  if (wants_images(config) && !summary.stopped_by_signal)
+    add_pass(image_file(config, options), summary);
+  if (wants_beams(config) && !summary.stopped_by_signal)
+    add_pass(beams_of_file(config, options), summary);
   return summary;
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cmath>
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "ryle/ingest/best2_source.hpp"
 #include "ryle/ingest/mwa32t_source.hpp"
+#include "ryle/pipeline/base/device_loss.hpp"
+#include "ryle/pipeline/run/graph.hpp"
 #include "ryle/pipeline/run/live_loop.hpp"
 #include "ryle/pipeline/run/run.hpp"
 #include "ryle/pipeline/run/sample_path.hpp"
@@ -14,8 +18,8 @@
 #include "ryle/pipeline/visibility/setup.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
 
-/// The live path: sockets -> chunks -> SamplePath, with the simulator on the other end of the
-/// sockets when asked.
+/// The live path of every source: sockets -> chunks -> the nodes of graph.hpp, time samples through
+/// the channelizer first, with the simulator on the other end of the sockets when asked.
 namespace ryle::pipeline {
 namespace {
 
@@ -67,95 +71,262 @@ bool from_own_clock(const ObservationConfig& config) {
 class LiveRun final : public LivePath {
  public:
   LiveRun(const ObservationConfig& config, const RunOptions& options)
-      : config_(config), options_(options), metadata_(live_sample_metadata(config)) {
-    metadata_.clock.epoch_tai_ns = simulation_start_tai_ns(config);
-    // Counters say how much time has passed; "now" is the clock of this machine.
-    if (metadata_.time_source != TimeSource::packet || !is_described(config.source))
-      metadata_.time_source = from_own_clock(config) ? TimeSource::arrival : TimeSource::configured;
-    const ArrayLayout array = load_array(config, metadata_.n_inputs);
-    low_center_ = require_live_phase_center(config, array, metadata_.clock.epoch_tai_ns);
-    const SampleReceiver receiver = sample_receiver(config, metadata_);
-    ring_bytes_ = receiver.chunk_bytes;
-    require_memory(config, ring_bytes_);
-    path_ = std::make_unique<SamplePath>(config, metadata_, array, is_real_time(config),
-                                         options.command_line);
-    require_memory(config, ring_bytes_ + path_->memory_bytes());
-    source_ = receiver.open();
-    if (config.source.kind == "simulator") {
-      const std::int64_t start = metadata_.clock.epoch_tai_ns;
-      is_described(config.source)
-          ? simulate(std::make_unique<DescribedSimulation>(config, array, start))
-          : simulate(std::make_unique<Simulation>(config, start));
+      : config_(config), options_(options) {
+    require_products(config);
+    if (is_live_samples(config.source)) {
+      open_samples();
+    } else {
+      open_spectra();
     }
   }
 
   RunSummary run() {
     RunSummary summary;
-    summary.planned_memory_bytes = ring_bytes_;  // and what the path adds in finish()
-    const double bits_per_s =
-        static_cast<double>(metadata_.layout.sample_stride_bits) * metadata_.clock.rate_hz.value();
-    LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
+    summary.planned_memory_bytes = planned_bytes_;  // and what SamplePath adds in finish()
+    LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s_);
     loop.run(summary);
-    path_->finish(summary, notes(summary));
+    finish(summary);
     loop.require_balance();
+    summary.engine_margin = busy_s() > 0 ? summary.data_s / busy_s() : 0;
     summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
     note_peak_memory(summary);
     if (!low_center_.empty()) summary.warnings.push_back(low_center_);
-    if (metadata_.time_source == TimeSource::arrival)
+    if (samples_ && samples_->tracks_late())
       summary.warnings.emplace_back(
-          "times are from the clock of this machine: set source.start_utc to the instant of sample "
-          "0");
-    if (summary.integrations == 0) {
-      summary.warnings.push_back(
-          "no integration was made: " +
-          (loop.started() ? "the data are shorter than one" : loop.nothing_came()));
-    }
+          "delays are applied to the visibilities after the correlator, not in the channelizer, "
+          "because images or beams read the same spectra (correlate.fringe_stopping)");
+    if (time_source_ == TimeSource::arrival)
+      summary.warnings.emplace_back(
+          "times rest on this host's clock: set source.start_utc to the instant of sample, or "
+          "sequence number, 0");
+    if (!loop.started())
+      summary.warnings.push_back("nothing was made: " + loop.nothing_came());
+    else if (samples_ && makes_visibilities(config_) && summary.integrations == 0)
+      summary.warnings.emplace_back("no integration was made: the data are shorter than one");
     return summary;
   }
 
   void take(Chunk* chunk) override {
-    path_->feed(chunk->payload.data(), chunk->first_tick, chunk->n_ticks, chunk->absent,
-                chunk->segment, source_->info().clock);
-    source_->release(chunk);
+    if (samples_) {
+      samples_->feed(chunk->payload.data(), chunk->first_tick, chunk->n_ticks, chunk->absent,
+                     chunk->segment, source_->info().clock);
+      data_tai_ns_ = samples_->data_tai_ns();
+      source_->release(chunk);
+      return;
+    }
+    const SampleClock clock = spectra_source_->clock(chunk->segment);
+    data_tai_ns_ = clock.tai_ns(chunk->first_tick + chunk->n_ticks);
+    if (pairs_ != nullptr && nodes_.beams != nullptr) feed_pairs(*chunk);
+    if (!spectra_) return keep(chunk);
+    spectra_source_->unpack(*chunk, *spectra_);
+    keep(chunk);
+    SpectraGulp gulp;
+    gulp.blocks = spectra_->blocks();
+    gulp.n_spectra = spectra_->n_spectra;
+    gulp.valid = spectra_->valid();
+    gulp.valid_words = spectra_->mask.words;
+    gulp.valid_channel_stride_words = spectra_->mask.channel_stride_words;
+    for (const auto& node : nodes_.all)
+      if (pairs_ == nullptr || node.get() != nodes_.beams)
+        node->feed(gulp, spectra_->first_spectrum, spectra_->segment, clock);
   }
-  bool failed() const override { return path_->failed(); }
-  double data_s() const override { return path_->data_s(); }
-  double busy_s() const override { return path_->busy_s(); }
+  // One of them that has failed ends the run: the observation asks for all.
+  bool failed() const override {
+    return (samples_ && samples_->failed()) ||
+           std::any_of(nodes_.all.begin(), nodes_.all.end(), [](auto& n) { return n->failed(); });
+  }
+  double data_s() const override {
+    return samples_ ? samples_->data_s() : nodes_.all.front()->data_s();
+  }
+  double busy_s() const override {
+    if (samples_) return samples_->busy_s();
+    double busy_s = 0;
+    for (const auto& node : nodes_.all) busy_s += node->busy_s();
+    return busy_s;
+  }
   void count(Progress& progress) const override {
-    progress.integrations = path_->integrations();
-    progress.warning = path_->warning();
+    if (samples_) {
+      progress.integrations = samples_->integrations();
+      progress.warning = samples_->warning();
+    }
+    for (const auto& node : nodes_.all) node->count(progress);
   }
-  std::int64_t data_tai_ns() const override { return path_->data_tai_ns(); }
-  void mark(const OperatorMark& mark) override { path_->mark(mark); }
-  CommandResult rotate() override { return path_->rotate(); }
-  CommandResult set_gains(const std::string& file) override { return path_->set_gains(file); }
+
+  std::int64_t data_tai_ns() const override { return data_tai_ns_; }
+  void mark(const OperatorMark& mark) override {
+    if (samples_) samples_->mark(mark);
+    if (nodes_.visibilities != nullptr) nodes_.visibilities->mark(mark);
+  }
+  CommandResult rotate() override {
+    if (samples_) return samples_->rotate();
+    return nodes_.visibilities != nullptr ? nodes_.visibilities->rotate(data_tai_ns_)
+                                          : LivePath::rotate();
+  }
+  CommandResult set_gains(const std::string& file) override {
+    if (nodes_.beams != nullptr && pairs_ != nullptr)
+      return nodes_.beams->steer(with_gains(*best2_, nodes_.beams->file(), file));
+    if (samples_) return samples_->set_gains(file);
+    return nodes_.visibilities != nullptr ? nodes_.visibilities->set_gains(file, data_tai_ns_)
+                                          : LivePath::set_gains(file);
+  }
+  CommandResult set_beams(const std::string& file) override {
+    if (nodes_.beams == nullptr) return LivePath::set_beams(file);
+    if (pairs_ != nullptr) return nodes_.beams->steer(ordered_beams(config_, file));
+    ObservationConfig config = config_;
+    config.beams.file = file;
+    return nodes_.beams->steer(stream_beams(config, array_, beams_read_).setup.file);
+  }
   CommandResult switch_product(const std::string& product, bool on) override {
-    return path_->switch_product(product, on);
+    if (samples_) return samples_->switch_product(product, on);
+    return nodes_.visibilities != nullptr
+               ? nodes_.visibilities->switch_product(product, on, data_tai_ns_)
+               : LivePath::switch_product(product, on);
   }
 
  private:
   template <class Sky>
   void simulate(std::unique_ptr<Sky> sky) {
-    path_->set_marks(sky->marks());
-    path_->set_flux_scale(sky->jy_per_count2());
+    samples_->set_marks(sky->marks());
+    samples_->set_flux_scale(sky->jy_per_count2());
     simulation_ = std::move(sky);
   }
 
-  std::map<std::string, std::string> notes(const RunSummary& summary) const {
+  void open_samples() {
+    SampleMetadata metadata = live_sample_metadata(config_);
+    metadata.clock.epoch_tai_ns = simulation_start_tai_ns(config_);
+    // Counters say how much time has passed; "now" is the clock of this machine.
+    if (metadata.time_source != TimeSource::packet || !is_described(config_.source))
+      metadata.time_source =
+          from_own_clock(config_) ? TimeSource::arrival : TimeSource::configured;
+    time_source_ = metadata.time_source;
+    const ArrayLayout array = load_array(config_, metadata.n_inputs);
+    if (makes_visibilities(config_))
+      low_center_ = require_live_phase_center(config_, array, metadata.clock.epoch_tai_ns);
+    const SampleReceiver receiver = sample_receiver(config_, metadata);
+    planned_bytes_ = receiver.chunk_bytes;
+    require_memory(config_, planned_bytes_);
+    const SpectraUse use{makes_visibilities(config_),
+                         wants_images(config_) || wants_beams(config_)};
+    samples_ = std::make_unique<SamplePath>(config_, metadata, array, is_real_time(config_),
+                                            options_.command_line, use);
+    require_memory(config_, planned_bytes_ + samples_->memory_bytes());
+    SpectraMetadata spectra = samples_->spectra();
+    if (config_.source.kind == "simulator") {
+      const std::int64_t start = metadata.clock.epoch_tai_ns;
+      if (is_described(config_.source))
+        simulate(std::make_unique<DescribedSimulation>(config_, array, start));
+      else
+        simulate(std::make_unique<Simulation>(config_, start));
+      spectra.jy_per_count2 = simulation_->jy_per_count2();
+    }
+    if (use.nodes) {
+      std::optional<StreamBeams> beams;
+      if (wants_beams(config_)) beams = stream_beams(config_, array, spectra);
+      array_ = array;
+      beams_read_ = spectra;
+      nodes_ =
+          make_nodes(config_, array, spectra, beams ? &*beams : nullptr, nullptr, false, options_);
+      std::vector<SpectraNode*> readers;
+      for (const auto& node : nodes_.all) readers.push_back(node.get());
+      samples_->set_nodes(std::move(readers));
+    }
+    source_ = receiver.open();
+    bits_per_s_ =
+        static_cast<double>(metadata.layout.sample_stride_bits) * metadata.clock.rate_hz.value();
+  }
+
+  void open_spectra() {
+    SpectraInput input = spectra_input(config_);
+    time_source_ = input.metadata.time_source;
+    // Before anything is opened: a run that does not fit must not take the ports of one that does.
+    planned_bytes_ = total_bytes(
+        graph_memory(config_, input, plan_live_images(config_, input.array, input.metadata)));
+    require_memory(config_, planned_bytes_);
+    std::optional<StreamBeams> beams;
+    if (wants_beams(config_)) beams = beams_of(config_, input);
+    array_ = input.array;
+    beams_read_ = input.metadata;
+    best2_ = input.pairs;
+    auto source = input.open();
+    spectra_source_ = source.get();
+    pairs_ = dynamic_cast<const Best2Source*>(source.get());
+    source_ = std::move(source);
+    if (input.pairs && voltage_ring_chunks(config_, *input.pairs) > 0) {
+      ring_ = std::make_unique<VoltageRing>(
+          voltage_ring_config(config_, *input.pairs, options_.command_line));
+      // The first lap through gigabytes must not wait for the system to give them.
+      spectra_source_->poison(std::byte{0});
+    }
+    if (config_.source.kind == "simulator") {
+      simulation_ = input.simulate();
+      input.metadata.jy_per_count2 = simulation_->jy_per_count2();
+    }
+    nodes_ = make_nodes(config_, input.array, input.metadata, beams ? &*beams : nullptr,
+                        ring_.get(), true, options_);
+    if (nodes_.reads_blocks()) spectra_ = std::make_unique<SpectraBlocks>(input.shape);
+    bits_per_s_ = input.bits_per_s();
+  }
+
+  // Packets as they came are what the beamformer takes.
+  void feed_pairs(const Chunk& chunk) {
+    BeamInput input;
+    input.samples = chunk.payload.data();
+    input.channel_stride_bytes = pairs_->channel_stride_bytes();
+    input.n_spectra = chunk.n_ticks;
+    input.first_tick = chunk.first_tick;
+    input.segment = chunk.segment;
+    input.clock = pairs_->config().clock;
+    if (best2_presence(pairs_->config(), chunk, present_)) input.present = present_.data();
+    input.absent = chunk.absent;
+    nodes_.beams->feed(input);
+  }
+
+  // In the ring of voltages, or back to the receiver.
+  void keep(Chunk* chunk) {
+    if (!ring_) return source_->release(chunk);
+    freed_.clear();
+    ring_->take(chunk, freed_);
+    for (Chunk* old : freed_) source_->release(old);
+  }
+
+  void finish(RunSummary& summary) {
+    const std::map<std::string, std::string> notes = ingest_notes(summary);
+    DeviceLoss lost;  // all are published first
+    if (samples_) lost.guard_end([&] { samples_->finish(summary, notes); });
+    for (const auto& node : nodes_.all) lost.guard_end([&] { node->finish(notes, summary); });
+    lost.report(summary);
+  }
+
+  std::map<std::string, std::string> ingest_notes(const RunSummary& summary) const {
+    std::map<std::string, std::string> notes{{"ingest_state", summary.state}};
+    if (!samples_) return notes;
+    const SourceInfo info = source_->info();
     const double slots =
-        static_cast<double>(metadata_.n_inputs) * path_->data_s() * metadata_.clock.rate_hz.value();
+        static_cast<double>(info.n_inputs) * samples_->data_s() * info.clock.rate_hz.value();
     const double lost_ppm = slots > 0 ? 1e6 * static_cast<double>(summary.lost_samples) / slots : 0;
-    return {{"loss_ppm", std::to_string(lost_ppm)}, {"ingest_state", summary.state}};
+    notes["loss_ppm"] = std::to_string(lost_ppm);
+    return notes;
   }
 
   const ObservationConfig& config_;
   const RunOptions& options_;
-  SampleMetadata metadata_;
   std::string low_center_;  // a warning about the phase center, or ""
-  std::int64_t ring_bytes_ = 0;
-  std::unique_ptr<SamplePath> path_;
+  TimeSource time_source_ = TimeSource::configured;
+  std::int64_t planned_bytes_ = 0, data_tai_ns_ = 0;
+  double bits_per_s_ = 0;
+  ArrayLayout array_;
+  SpectraMetadata beams_read_;      // spectra that beams are made of
+  std::optional<LiveBeams> best2_;  // packets in pairs of antennas
   std::unique_ptr<ChunkSource> source_;
+  SpectraSource* spectra_source_ = nullptr;  // the same, of spectra
+  const Best2Source* pairs_ = nullptr;       // the same, of packets in pairs of antennas
+  std::unique_ptr<VoltageRing> ring_;        // has chunks of the source
   std::unique_ptr<PacketSimulation> simulation_;
+  Nodes nodes_;
+  std::unique_ptr<SamplePath> samples_;  // feeds the nodes
+  std::unique_ptr<SpectraBlocks> spectra_;
+  std::vector<std::uint64_t> present_;
+  std::vector<Chunk*> freed_;
 };
 
 }  // namespace

@@ -5,32 +5,11 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/engine/correlate/correlate.hpp"
-#include "ryle/ingest/fengine_blocks.hpp"
-#include "ryle/pipeline/visibility/live_spectra.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
 #include "ryle/pipeline/visibility/spectra_dumps.hpp"
 
 namespace ryle::pipeline {
 namespace {
-
-std::int64_t correlator_bytes(const SpectraChain::Setup& setup) {
-  const correlate::Cost cost = correlate::cost(correlator_config(setup));
-  return cost.accumulator_bytes + cost.scratch_bytes;
-}
-
-// Gulps end where integrations do: what is left of a chunk is copied.
-std::int64_t cut_bytes(FengineLayout layout, std::int64_t integration_spectra) {
-  layout.chunk_spectra = std::min(layout.chunk_spectra, integration_spectra);
-  return spectra_blocks_bytes(layout.shape());
-}
-
-// One is being made, one is being written.
-MemoryItems::value_type waiting_dumps(const ObservationConfig& config, std::int64_t n_inputs,
-                                      std::int64_t n_channels) {
-  constexpr std::int64_t kSumBytes = 20;  // int64 complex and a count
-  return {"dumps that wait for the disk",
-          (config.runtime.dump_queue + 2) * n_pairs(n_inputs) * n_channels * kSumBytes};
-}
 
 std::int64_t sums_bytes(const FxChain::Setup& setup) {
   const auto& f = setup.channelize;
@@ -54,33 +33,30 @@ std::optional<PlannedImages> plan_live_images(const ObservationConfig& config,
   return images;
 }
 
-MemoryItems live_run_memory(const ObservationConfig& config, const FengineSourceConfig& receiver,
-                            const std::optional<PlannedImages>& images) {
-  const FengineLayout layout = fengine_layout(receiver);
-  const auto correlator =
-      spectra_chain_setup(config, layout.n_inputs, live_spectra_metadata(receiver));
-  MemoryItems items{{"ring of chunks", fengine_source_chunk_bytes(receiver)},
-                    {"blocks of one chunk", spectra_blocks_bytes(layout.shape())}};
-  if (images) {
-    const auto& sky = images->sky;
-    items.emplace_back("blocks cut at the end of an image",
-                       cut_bytes(layout, sky.n_spectra_per_image));
-    if (!image::takes_voltages(images->plan.path))
-      items.emplace_back("correlator of the imager", correlator_bytes(correlator));
-    items.emplace_back("all-sky imager", images->plan.bytes);
-    const auto pixels = image::n_bins(sky) * image::n_planes(sky) * sky.n_pixels * sky.n_pixels;
-    // One is being made, one is being written.
-    items.emplace_back(
-        "images that wait for the disk",
-        (config.image.queue + 2) * pixels * static_cast<std::int64_t>(sizeof(float)));
-  }
-  if (wants_visibilities(config)) {
-    items.emplace_back("blocks cut at the end of a dump",
-                       cut_bytes(layout, correlator.spectra_per_dump));
-    items.emplace_back("correlator of the visibilities", correlator_bytes(correlator));
-    items.push_back(waiting_dumps(config, layout.n_inputs, layout.n_channels));
-  }
-  return items;
+std::int64_t correlator_bytes(const SpectraChain::Setup& setup) {
+  const correlate::Cost cost = correlate::cost(correlator_config(setup));
+  return cost.accumulator_bytes + cost.scratch_bytes;
+}
+
+MemoryItems::value_type waiting_dumps(const ObservationConfig& config, std::int64_t n_inputs,
+                                      std::int64_t n_channels) {
+  constexpr std::int64_t kSumBytes = 20;  // int64 complex and a count
+  return {"dumps that wait for the disk",
+          (config.runtime.dump_queue + 2) * n_pairs(n_inputs) * n_channels * kSumBytes};
+}
+
+void append_image_memory(const ObservationConfig& config, std::int64_t n_inputs,
+                         const SpectraMetadata& metadata, const PlannedImages& images,
+                         MemoryItems& items) {
+  const auto& sky = images.sky;
+  if (!image::takes_voltages(images.plan.path))
+    items.emplace_back("correlator of the imager",
+                       correlator_bytes(spectra_chain_setup(config, n_inputs, metadata)));
+  items.emplace_back("all-sky imager", images.plan.bytes);
+  const auto pixels = image::n_bins(sky) * image::n_planes(sky) * sky.n_pixels * sky.n_pixels;
+  // One is being made, one is being written.
+  items.emplace_back("images that wait for the disk",
+                     (config.image.queue + 2) * pixels * static_cast<std::int64_t>(sizeof(float)));
 }
 
 MemoryItems sums_memory(const ObservationConfig& config, const FxChain::Setup& setup) {

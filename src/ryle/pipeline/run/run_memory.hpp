@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "ryle/ingest/fengine_source.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/image/image_setup.hpp"
 #include "ryle/pipeline/visibility/fx_chain.hpp"
+#include "ryle/pipeline/visibility/spectra_chain.hpp"
 #include "ryle/pipeline/visibility/spectra_metadata.hpp"
 
 namespace ryle::pipeline {
@@ -26,10 +26,14 @@ std::optional<PlannedImages> plan_live_images(const ObservationConfig& config,
                                               const ArrayLayout& array,
                                               const SpectraMetadata& metadata);
 
-/// What a live run of an F-engine allocates, item by item: `ryle plan` prints it, the run requires
-/// it before anything is opened and reports the sum.
-MemoryItems live_run_memory(const ObservationConfig& config, const FengineSourceConfig& receiver,
-                            const std::optional<PlannedImages>& images);
+/// What images allocate beside the gulps that are cut for them.
+void append_image_memory(const ObservationConfig& config, std::int64_t n_inputs,
+                         const SpectraMetadata& metadata, const PlannedImages& images,
+                         MemoryItems& items);
+/// Of a queue of dumps: one is being made, one is being written.
+MemoryItems::value_type waiting_dumps(const ObservationConfig& config, std::int64_t n_inputs,
+                                      std::int64_t n_channels);
+std::int64_t correlator_bytes(const SpectraChain::Setup& setup);
 
 /// The same for samples, before anything is allocated: sums and dumps that wait for the disk. The
 /// ring of a live run comes on top.

@@ -7,25 +7,47 @@
 #include "ryle/pipeline/visibility/setup.hpp"
 
 namespace ryle::pipeline {
+namespace {
 
-SamplePath::SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,
-                       const ArrayLayout& array, bool live, const std::string& command_line)
-    : SamplePath(config, metadata, array, live, command_line, make_queues(config.runtime)) {}
+// Images and beams hold still over the ground, and take spectra of up to 8 bits.
+ObservationConfig config_for(ObservationConfig config, const SpectraUse& use) {
+  if (!use.nodes) return config;
+  if (config.correlate.fringe_stopping == "f") config.correlate.fringe_stopping = "x";
+  if (config.channelize.bits == 0) config.channelize.bits = 8;
+  return config;
+}
+
+}  // namespace
 
 SamplePath::SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,
                        const ArrayLayout& array, bool live, const std::string& command_line,
-                       std::vector<Queue> queues)
-    : config_(config),
+                       SpectraUse use)
+    : SamplePath(config, metadata, array, live, command_line, make_queues(config.runtime), use) {}
+
+SamplePath::SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,
+                       const ArrayLayout& array, bool live, const std::string& command_line,
+                       std::vector<Queue> queues, SpectraUse use)
+    : use_(use),
+      config_(config_for(config, use)),
       metadata_(metadata),
       array_(array),
       live_(live),
       command_line_(command_line),
       queues_(std::move(queues)),
-      setup_(make_chain_setup(config, metadata, array)),
+      setup_(make_chain_setup(config_, metadata, array)),
       frequency_(frequency_axis(setup_.channelize)) {
   require_memory(config_, total_bytes(sums_memory(config_, setup_)));
   const bool tracks = config_.correlate.fringe_stopping == "f";
-  require_visibility_outputs(config_, array_.n_antennas(), array_.n_pols(), frequency_.n_channels);
+  if (use_.visibilities)
+    require_visibility_outputs(config_, array_.n_antennas(), array_.n_pols(),
+                               frequency_.n_channels);
+  setup_.correlates = use_.visibilities;
+  tracks_late_ = use_.visibilities && config.correlate.fringe_stopping == "f" && !tracks;
+  if (use_.nodes)
+    setup_.on_spectra = [this](const SpectraGulp& gulp, std::int64_t spectrum, std::int64_t segment,
+                               const SampleClock& clock) {
+      hand_on(gulp, spectrum, segment, clock);
+    };
   chain_ = std::make_unique<FxChain>(
       queues_, setup_,
       [this, tracks](channelize::Channelizer& channelizer, const SampleClock& clock, Tick first,
@@ -33,7 +55,40 @@ SamplePath::SamplePath(const ObservationConfig& config, const SampleMetadata& me
         if (tracks) channelizer.set_delays(model_->polynomials(clock, first, last));
       },
       [this](RawDump&& dump) { writer_->offer(std::move(dump), chain_->requantiser_scale()); });
-  chain_->set_calibration(calibration_gains(config_, metadata_.n_inputs, frequency_.n_channels));
+  auto gains = calibration_gains(config_, metadata_.n_inputs, frequency_.n_channels);
+  if (use_.nodes)
+    late_gains_ = std::move(gains);
+  else
+    chain_->set_calibration(std::move(gains));
+}
+
+SpectraMetadata SamplePath::spectra() const {
+  const std::int64_t step = channelize::step_length(setup_.channelize);
+  SpectraMetadata metadata;
+  metadata.frequency = frequency_;
+  metadata.clock = metadata_.clock;
+  metadata.clock.rate_hz.den *= step;
+  metadata.clock.rate_hz = metadata.clock.rate_hz.reduced();
+  metadata.max_gulp = chain_->max_gulp();
+  metadata.format = setup_.channelize.output;
+  metadata.four_bits = metadata.format == SampleFormat::ci4;
+  metadata.window_s = metadata_.clock.seconds(channelize::filter_length(setup_.channelize) - 1);
+  metadata.time_source = metadata_.time_source;
+  metadata.live = live_;
+  return metadata;
+}
+
+void SamplePath::hand_on(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
+                         SampleClock clock) {
+  clock.rate_hz.den *= channelize::step_length(setup_.channelize);
+  clock.rate_hz = clock.rate_hz.reduced();
+  for (SpectraNode* node : nodes_) {
+    if (!begun_)
+      node->set_levels(chain_->requantiser_scale(),
+                       sampler_gains(chain_->first_levels(), setup_.channelize.layout));
+    node->feed(gulp, first, segment, clock);
+  }
+  begun_ = true;
 }
 
 void SamplePath::set_flux_scale(double jy_per_count2) {
@@ -56,12 +111,14 @@ void SamplePath::begin(const SampleClock& clock, Tick first) {
                  frequency_.band_center_hz());
 
   DumpBuilder::Setup builder = sample_builder(config_, setup_, *model_);
+  builder.gains = late_gains_;
   complete_builder(builder, config_, array_, frequency_);
   AppliedMetadata applied;
   applied.start_tai_ns = start;
   applied.filter = chain_->channelizer().filter();
   applied.van_vleck = builder.finish.van_vleck || (builder.samples && is_coarse(*builder.samples));
-  for (const auto g : chain_->calibration()) applied.gains.emplace_back(g);
+  for (const auto g : use_.nodes ? late_gains_ : chain_->calibration())
+    applied.gains.emplace_back(g);
   fill_applied(observation, config_, applied);
   writer_ = std::make_unique<DumpWriter>(config_, DumpBuilder(std::move(builder)),
                                          std::move(observation), marks_, live_);
@@ -70,7 +127,7 @@ void SamplePath::begin(const SampleClock& clock, Tick first) {
 void SamplePath::feed(const void* samples, Tick first, std::int64_t n,
                       std::span<const AbsentSpan> absent, std::int64_t segment,
                       const SampleClock& clock) {
-  if (!writer_) begin(clock, first);
+  if (use_.visibilities && !writer_) begin(clock, first);
   loss_.guard([&] { chain_->feed(samples, first, n, absent, segment, clock); });
   data_tai_ns_ = clock.tai_ns(first + n);
 }
@@ -107,8 +164,8 @@ std::int64_t SamplePath::memory_bytes() const {
 }
 
 std::vector<std::string> SamplePath::implementations() const {
-  std::vector<std::string> names{std::string(chain_->channelizer().implementation()),
-                                 std::string(chain_->correlator().implementation())};
+  std::vector<std::string> names{std::string(chain_->channelizer().implementation())};
+  if (use_.visibilities) names.emplace_back(chain_->correlator().implementation());
   if (chain_->n_parts() > 1)
     names.push_back("channels on " + std::to_string(chain_->n_parts()) + " devices");
   return names;

@@ -14,12 +14,22 @@
 #include "ryle/pipeline/visibility/dump_writer.hpp"
 #include "ryle/pipeline/visibility/fx_chain.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
+#include "ryle/pipeline/visibility/spectra_metadata.hpp"
+#include "ryle/pipeline/visibility/spectra_node.hpp"
 
 namespace ryle::pipeline {
 
+/// What is made of the spectra of a SamplePath.
+struct SpectraUse {
+  bool visibilities = true;
+  bool nodes = false;  ///< others will read them
+};
+
 /// Raw samples to published products: FxChain and the DumpWriter behind it, for live and recorded
-/// samples alike. Everything is allocated by the constructor but the product header, which needs
-/// the time of the first sample.
+/// samples alike, and the nodes that read the same spectra. These see the sky as the ground does:
+/// where there are any, delays and gains are applied to the visibilities after the correlator, not
+/// in the channelizer. Everything is allocated by the constructor but the product header, which
+/// needs the time of the first sample.
 /// - Thread: the engine's thread calls feed() and finish(); the writer has a thread of its own.
 /// - Ends with finish(), or early: failed() is true once a device is lost, or the writer has given
 /// up
@@ -28,11 +38,20 @@ namespace ryle::pipeline {
 class SamplePath {
  public:
   SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,
-             const ArrayLayout& array, bool live, const std::string& command_line);
+             const ArrayLayout& array, bool live, const std::string& command_line, SpectraUse use);
+  SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,
+             const ArrayLayout& array, bool live, const std::string& command_line)
+      : SamplePath(config, metadata, array, live, command_line, SpectraUse()) {}
   /// On these queues instead of those of the configuration.
   SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,
              const ArrayLayout& array, bool live, const std::string& command_line,
-             std::vector<Queue> queues);
+             std::vector<Queue> queues, SpectraUse use = SpectraUse());
+
+  /// What nodes must know of the spectra.
+  SpectraMetadata spectra() const;
+  /// Readers of the spectra, which must outlive feed() and finish(). @pre SpectraUse::nodes,
+  /// nothing fed
+  void set_nodes(std::vector<SpectraNode*> nodes) { nodes_ = std::move(nodes); }
 
   /// Labels for the sky picture, before the first feed().
   void set_marks(std::vector<SourceMark> marks) { marks_ = std::move(marks); }
@@ -49,6 +68,7 @@ class SamplePath {
   /// Where samples to feed lie best.
   MemorySpace memory() const { return sample_memory(queues_); }
   double data_s() const;
+  /// With that of the nodes.
   double busy_s() const { return chain_->busy_s(); }
   /// Engines, sums and dumps on their way to the disk.
   std::int64_t memory_bytes() const;
@@ -65,19 +85,27 @@ class SamplePath {
   CommandResult set_gains(const std::string& file);
   /// The same, with or without "ms", "uvfits" or "uvh5".
   CommandResult switch_product(const std::string& product, bool on);
+  /// Delays were asked of the channelizer, and are applied after the correlator.
+  bool tracks_late() const { return tracks_late_; }
   /// The writer has given up and the observation asks to stop then, or a device was lost.
   bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
 
  private:
   void begin(const SampleClock& clock, Tick first);
+  void hand_on(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
+               SampleClock clock);
   std::vector<std::string> implementations() const;
 
+  SpectraUse use_;
   ObservationConfig config_;
   SampleMetadata metadata_;
   ArrayLayout array_;
   bool live_;
   std::string command_line_;
   std::vector<SourceMark> marks_;
+  std::vector<SpectraNode*> nodes_;
+  std::vector<cf32> late_gains_;  // of the calibration, where the channelizer does not apply them
+  bool begun_ = false, tracks_late_ = false;
   std::vector<Queue> queues_;
   FxChain::Setup setup_;
   FrequencyAxis frequency_;

@@ -99,8 +99,8 @@ double voltage_window_s(const VoltageShape& shape, double dm_pc_cm3, double dm_e
   return width_s + 2 * shape.margin_s + (dm_pc_cm3 + 2 * dm_error) * delay_per_dm_s(shape, 0);
 }
 
-VoltageShape voltage_shape(const ObservationConfig& config, const LiveBeams& beams) {
-  return {beams.frequency, beams.receiver.clock, search::dispersion_constant(config.search.k_dm),
+VoltageShape voltage_shape(const ObservationConfig& config, const BeamSetup& setup) {
+  return {setup.frequency, setup.clock, search::dispersion_constant(config.search.k_dm),
           config.search.voltage_margin_s, config.search.voltage_window == "channel"};
 }
 
@@ -136,7 +136,8 @@ void require_voltage_ring(const ObservationConfig& config, const LiveBeams& beam
     dm_max = chain.dms.back();
   }
   const double longest_s =
-      lag_s + voltage_window_s(voltage_shape(config, beams), dm_max, 0, width_s);
+      lag_s +
+      voltage_window_s(voltage_shape(config, beam_setup(config, beams)), dm_max, 0, width_s);
   const auto block = static_cast<double>(s.block_samples > 0 ? s.block_samples : kHostBlock);
   const bool given = s.block_samples > 0 || beam_devices(config.runtime).empty();
   const double block_s = given ? block * sample_s : s.block_max_s;
@@ -150,7 +151,7 @@ void require_voltage_ring(const ObservationConfig& config, const LiveBeams& beam
 VoltageRingConfig voltage_ring_config(const ObservationConfig& config, const LiveBeams& beams,
                                       const std::string& command_line) {
   VoltageRingConfig c;
-  c.shape = voltage_shape(config, beams);
+  c.shape = voltage_shape(config, beam_setup(config, beams));
   c.n_chunks = voltage_ring_chunks(config, beams);
   c.chunk_spectra = beams.receiver.chunk_spectra;
   c.input_line = beams.input_line;

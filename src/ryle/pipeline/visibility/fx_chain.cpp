@@ -168,6 +168,8 @@ FxChain::FxChain(const std::vector<Queue>& queues, const Setup& setup, DelayUpda
   const auto& f = setup_.channelize;
   for (auto& statistics : statistics_) statistics.resize(f.n_channels * f.n_inputs);
   levels_.resize(f.n_inputs);
+  if (setup_.on_spectra && queue_.back_end() == BackEnd::cuda)
+    host_blocks_ = Buffer<std::byte>(parts_.front()->blocks.size(), MemorySpace::pinned);
 }
 
 FxChain::~FxChain() {
@@ -400,6 +402,7 @@ void FxChain::start_levels(const channelize::Input& input) {
   channelize::add_level_statistics(host_, f, input, input.first_tick,
                                    input.first_tick + input.n_samples, first);
   scale_.assign(f.n_inputs, 1.0);
+  first_levels_ = first;
   std::vector<double> seen;
   const bool requantises = f.output == SampleFormat::ci8 || f.output == SampleFormat::ci4;
   for (std::int64_t p = 0; requantises && p < f.n_inputs; ++p) {
@@ -456,8 +459,10 @@ void FxChain::process(std::int64_t n) {
     auto* statistics = counts ? statistics_[counting_].data() : nullptr;
     part->channelizer->execute(part->queue, input, next_spectrum_, n,
                                {blocks, part->valid.data(), words, statistics});
-    part->correlator->execute(part->queue, {part->own(blocks), n, part->valid.data(), words, 0});
+    if (setup_.correlates)
+      part->correlator->execute(part->queue, {part->own(blocks), n, part->valid.data(), words, 0});
   }
+  if (setup_.on_spectra) hand_on(n);
   const auto& valid = parts_.front()->valid;
   for (std::int64_t w = 0; w < f.n_inputs * words; ++w)
     valid_in_dump_ += __builtin_popcountll(valid[w]);
@@ -465,6 +470,25 @@ void FxChain::process(std::int64_t n) {
   spectra_done_ += n;
   in_dump_ += n;
   if (in_dump_ == setup_.spectra_per_dump) close_dump();
+}
+
+// Every part makes all channels: the first one's go to those who read spectra.
+void FxChain::hand_on(std::int64_t n) {
+  Part& part = *parts_.front();
+  const auto& f = setup_.channelize;
+  std::byte* data = part.blocks.data();
+  if (host_blocks_.size() > 0) {
+    data = host_blocks_.data();
+    copy_bytes(part.queue, data, part.blocks.data(),
+               dense_blocks_bytes(f.output, f.n_channels, n, f.n_inputs));
+  }
+  part.queue.synchronize();
+  SpectraGulp gulp;
+  gulp.blocks = dense_blocks(data, f.output, f.n_channels, n, f.n_inputs);
+  gulp.n_spectra = n;
+  gulp.valid = part.valid.data();
+  gulp.valid_words = words_for_bits(n);
+  setup_.on_spectra(gulp, next_spectrum_, segment_, clock_);
 }
 
 void FxChain::skip_spectra(std::int64_t n) {
@@ -487,6 +511,11 @@ void FxChain::skip_spectra(std::int64_t n) {
 }
 
 void FxChain::close_dump() {
+  if (!setup_.correlates) {
+    std::fill(levels_.begin(), levels_.end(), channelize::LevelStatistics{});
+    in_dump_ = valid_in_dump_ = 0;
+    return;
+  }
   try {
     wait_delivered();  // the one before
   } catch (...) {      // none follows it

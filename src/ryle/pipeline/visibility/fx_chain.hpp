@@ -15,6 +15,7 @@
 #include "ryle/engine/correlate/correlate.hpp"
 #include "ryle/pipeline/base/device_ring.hpp"
 #include "ryle/pipeline/base/sample_staging.hpp"
+#include "ryle/pipeline/visibility/spectra_gulp.hpp"
 
 namespace ryle::pipeline {
 
@@ -45,6 +46,10 @@ struct RawDump {
 /// the bits of one queue.
 class FxChain {
  public:
+  /// Called with every gulp of spectra, in host memory, as other engines read them: spectra
+  /// [first, first + n_spectra) of `clock`, which counts samples.
+  using SpectraSink = std::function<void(const SpectraGulp&, std::int64_t first,
+                                         std::int64_t segment, const SampleClock& clock)>;
   struct Setup {
     channelize::Config
         channelize;  ///< layout = of the samples feed() brings; max_spectra is set here
@@ -55,6 +60,8 @@ class FxChain {
     std::int64_t max_feed_ticks = 0;     ///< longest feed()
     double target_rms_lsb = 16;          ///< requantiser level per part; set from the first samples
     bool channel_statistics = true;      ///< in every dump
+    bool correlates = true;              ///< else no dump is made: spectra are all that is wanted
+    SpectraSink on_spectra;              ///< others that read the spectra; may be empty
     bool always_streamed = false;        ///< in tests: on the CPU, too, where it gains nothing
     /// In tests: queues of the rings other than make_ring_queues().
     std::function<std::unique_ptr<RingQueues>(const Queue&, int n_slots)> ring_queues;
@@ -89,6 +96,10 @@ class FxChain {
   /// Scale the requantiser multiplied the samples of an input with: divide V_ij by scale_i scale_j.
   /// Empty before data.
   const std::vector<double>& requantiser_scale() const { return scale_; }
+  /// Of the samples that set it. @shape [input], empty before data
+  const std::vector<channelize::LevelStatistics>& first_levels() const { return first_levels_; }
+  /// Most spectra in a gulp.
+  std::int64_t max_gulp() const { return setup_.spectra_per_gulp; }
   const channelize::Channelizer& channelizer() const;
   const correlate::Correlator& correlator() const;
   /// Queues that share the channels.
@@ -109,6 +120,7 @@ class FxChain {
                      std::span<const AbsentSpan> absent);
   void send(const void* samples, Tick first, std::int64_t n);
   void process(std::int64_t n);
+  void hand_on(std::int64_t n);
   void drain();
   void skip_spectra(std::int64_t n);
   void close_dump();
@@ -144,6 +156,8 @@ class FxChain {
   std::vector<channelize::LevelStatistics> levels_;
   std::vector<cf32> calibration_;
   std::vector<double> scale_;
+  std::vector<channelize::LevelStatistics> first_levels_;
+  Buffer<std::byte> host_blocks_;  // of a device, for on_spectra
   std::int64_t filter_length_ = 0;
   std::int64_t step_ = 0;
   std::int64_t segment_ = -1;

@@ -31,13 +31,11 @@ class DescribedSimulation final : public PacketSimulation {
   DescribedSimulation(const ObservationConfig& config, const ArrayLayout& array,
                       std::int64_t start_tai_ns, const simulate::PacketSink& sink = {});
 
-  double jy_per_count2() const { return jy_per_count2_; }
   /// Where the sources that are up stand at the start, for the sky picture.
   const std::vector<SourceMark>& marks() const { return marks_; }
 
  private:
   std::vector<SourceMark> marks_;
-  double jy_per_count2_ = 0;
 };
 
 }  // namespace ryle::pipeline

@@ -153,13 +153,6 @@ SpectraMetadata live_spead_metadata(const SpeadSourceConfig& receiver) {
   return metadata;
 }
 
-void require_products(const ObservationConfig& config) {
-  if (wants_images(config) || wants_visibilities(config)) return;
-  throw ConfigError(
-      "packets of an F-engine would become nothing: set image.cadence_s, the length of an image in "
-      "seconds, or one of output.ms, output.uvfits and output.uvh5");
-}
-
 SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
                                      const FengineSourceConfig& receiver,
                                      const simulate::PacketSink& sink) {

@@ -31,9 +31,6 @@ SpectraMetadata live_spectra_metadata(const FengineSourceConfig& receiver);
 /// The same of SPEAD heaps.
 SpectraMetadata live_spead_metadata(const SpeadSourceConfig& receiver);
 
-/// Throws ConfigError when a live run would make neither.
-void require_products(const ObservationConfig& config);
-
 /// Seconds of data per second of the clock on the wall that are expected: simulator.speed, or 1.
 double expected_speed(const ObservationConfig& config);
 
@@ -45,11 +42,6 @@ class SpectraSimulation final : public PacketSimulation {
  public:
   SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
                     const FengineSourceConfig& receiver, const simulate::PacketSink& sink = {});
-
-  double jy_per_count2() const { return jy_per_count2_; }
-
- private:
-  double jy_per_count2_ = 0;
 };
 
 }  // namespace ryle::pipeline

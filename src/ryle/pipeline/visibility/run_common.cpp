@@ -144,16 +144,14 @@ void note_what_is_missing(const ObservationConfig& config, RunSummary& summary) 
       why = fmt::format("{:.6g} s of data are too short for {}", summary.data_s, needs);
     summary.not_made.push_back(what + ": " + why);
   };
-  if (summary.beams) {
-    if (config.beams.filterbank && summary.beams->samples == 0)
-      miss("filterbanks of beams", "one sample of power");
-    return;
-  }
-  const bool images = wants_images(config) && (!live || is_live_spectra(config.source));
+  const bool beams = !config.beams.file.empty();
+  if (beams && config.beams.filterbank && (!summary.beams || summary.beams->samples == 0))
+    miss("filterbanks of beams", "one sample of power");
+  const bool images = wants_images(config);
   if (images && (!summary.image || summary.image->images == 0))
     miss("all-sky images",
          fmt::format("an image of {:.6g} s (image.cadence_s)", config.image.cadence_s));
-  if ((wants_visibilities(config) || (config.output.pictures && !images)) &&
+  if ((wants_visibilities(config) || (config.output.pictures && !images && !beams)) &&
       summary.integrations == 0)
     miss("visibilities",
          fmt::format("an integration: filter, delays across the array and at least one spectrum of "

@@ -19,9 +19,12 @@ class PacketSimulation {
  public:
   virtual ~PacketSimulation() = default;
   simulate::Sender& sender() { return *sender_; }
+  /// Flux scale of the voltages sent.
+  double jy_per_count2() const { return jy_per_count2_; }
 
  protected:
   std::unique_ptr<simulate::Sender> sender_;
+  double jy_per_count2_ = 0;
 };
 
 /// The [simulator] of an observation file: a sky over the array, sent as the array's own packets to
@@ -33,13 +36,11 @@ class Simulation final : public PacketSimulation {
   Simulation(const ObservationConfig& config, std::int64_t start_tai_ns,
              const simulate::PacketSink& sink = {});
 
-  double jy_per_count2() const { return jy_per_count2_; }
   /// Where the sources that are up stand at the start, for the sky picture.
   const std::vector<SourceMark>& marks() const { return marks_; }
 
  private:
   std::vector<SourceMark> marks_;
-  double jy_per_count2_ = 0;
 };
 
 /// The sender of the observation's packets, whatever their format.

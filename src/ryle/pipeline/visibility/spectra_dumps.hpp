@@ -12,6 +12,7 @@
 #include "ryle/pipeline/visibility/run_common.hpp"
 #include "ryle/pipeline/visibility/spectra_chain.hpp"
 #include "ryle/pipeline/visibility/spectra_metadata.hpp"
+#include "ryle/pipeline/visibility/spectra_node.hpp"
 #include "ryle/pipeline/visibility/spectra_reader.hpp"
 
 namespace ryle::pipeline {
@@ -22,23 +23,19 @@ namespace ryle::pipeline {
 /// - Reads gulps of any length, and cuts them where dumps end.
 /// - Ends with finish(), or early: failed() is true once a device is lost or the writer has thrown.
 /// - Gaps are those of SpectraChain.
-class SpectraDumps {
+class SpectraDumps final : public SpectraNode {
  public:
   SpectraDumps(const ObservationConfig& config, const ArrayLayout& array, SpectraMetadata metadata,
                const std::string& command_line);
 
-  /// A gulp that starts at spectrum `first`; cut where dumps end.
+  std::string node() const override { return "visibilities"; }
+  /// Cut where dumps end.
   void feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
-            const SampleClock& clock);
+            const SampleClock& clock) override;
   /// Spectra until the open dump is full: recordings are read so that no gulp needs cutting.
   std::int64_t room(std::int64_t first);
-  /// Closes the open dump as short, drains, publishes; fills in what the summary knows of
-  /// integrations. Then throws DeviceError if the device was lost in flight.
-  void finish(const std::map<std::string, std::string>& notes, RunSummary& summary);
+  void finish(const std::map<std::string, std::string>& notes, RunSummary& summary) override;
 
-  double data_s() const { return metadata_.clock.seconds(chain_->spectra_done()); }
-  double busy_s() const { return chain_->busy_s(); }
-  std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
   /// As those of SamplePath; `from_tai_ns` is the end of the data so far.
   void mark(const OperatorMark& mark) {
     if (writer_) writer_->mark(mark);
@@ -51,7 +48,12 @@ class SpectraDumps {
   }
   /// Gains of a CSV instead of calibration.gains.
   CommandResult set_gains(const std::string& file, std::int64_t from_tai_ns);
-  bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
+  double data_s() const override { return metadata_.clock.seconds(chain_->spectra_done()); }
+  double busy_s() const override { return chain_->busy_s(); }
+  bool failed() const override { return loss_.lost() || (writer_ && writer_->failed()); }
+  void count(Progress& progress) const override {
+    progress.integrations = writer_ ? writer_->dumps_written() : 0;
+  }
 
  private:
   void begin(std::int64_t first, const SampleClock& clock);

@@ -206,9 +206,31 @@ std::unique_ptr<SpectraReader> make_spectra_reader(const ObservationConfig& conf
   return std::make_unique<ChannelizedSamples>(config, recording);
 }
 
+SpectraMetadata spectra_metadata(const SpectraReader& reader, const RecordingInfo& info,
+                                 std::int64_t n_spectra) {
+  SpectraMetadata metadata;
+  metadata.frequency = reader.frequency;
+  metadata.clock = reader.clock;
+  metadata.n_spectra = n_spectra;
+  metadata.max_gulp = reader.max_gulp;
+  metadata.window_s = reader.window_s;
+  metadata.scale = reader.scale;
+  metadata.samplers = reader.samplers;
+  metadata.format = reader.format;
+  metadata.four_bits = reader.four_bits;
+  metadata.time_source = info.time_source;
+  return metadata;
+}
+
+std::int64_t wanted_spectra(const ObservationConfig& config, const SpectraReader& reader) {
+  if (!(config.source.duration_s > 0)) return reader.n_spectra;
+  const std::int64_t wanted = std::llround(config.source.duration_s / reader.clock.seconds(1));
+  return std::min(reader.n_spectra, std::max<std::int64_t>(1, wanted));
+}
+
 SpectraGulp SpectraSlice::operator()(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n) {
   if (begin == 0 && n == gulp.n_spectra) return gulp;
-  RYLE_ASSERT(gulp.blocks.format == SampleFormat::ci4);
+  RYLE_ASSERT(gulp.blocks.format == SampleFormat::ci4 || gulp.blocks.format == SampleFormat::ci8);
   RYLE_ASSERT(begin >= 0 && n > 0 && begin + n <= gulp.n_spectra);
   copy_blocks(gulp, begin, n);
   SpectraGulp slice;
@@ -226,10 +248,10 @@ SpectraGulp SpectraSlice::operator()(const SpectraGulp& gulp, std::int64_t begin
 
 void SpectraSlice::copy_blocks(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n) {
   const auto& from = gulp.blocks;
-  const std::int64_t bytes =
-      dense_blocks_bytes(SampleFormat::ci4, from.n_channels, n, from.n_inputs);
+  const std::int64_t bytes = dense_blocks_bytes(from.format, from.n_channels, n, from.n_inputs);
   if (bytes_.size() < bytes) bytes_ = Buffer<std::byte>(bytes);
-  blocks_ = dense_blocks(bytes_.data(), SampleFormat::ci4, from.n_channels, n, from.n_inputs);
+  blocks_ = dense_blocks(bytes_.data(), from.format, from.n_channels, n, from.n_inputs);
+  if (from.format == SampleFormat::ci8) return copy_runs(gulp, begin, n);
   const std::int64_t shift = begin % kBlockBytes;
   for (std::int64_t c = 0; c < from.n_channels; ++c) {
     for (std::int64_t b = 0; b < blocks_.n_blocks; ++b) {
@@ -244,6 +266,34 @@ void SpectraSlice::copy_blocks(const SpectraGulp& gulp, std::int64_t begin, std:
                       static_cast<std::size_t>(wanted - head));
         }
         std::memset(to + wanted, 0, static_cast<std::size_t>(kBlockBytes - wanted));
+      }
+    }
+  }
+}
+
+// Of ci8 the parts lie in runs of 32: those of the result are put together from two of the gulp.
+void SpectraSlice::copy_runs(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n) {
+  constexpr std::int64_t kRun = 32, kRunsPerBlock = 2;
+  const auto& from = gulp.blocks;
+  const std::int64_t shift = begin % kRun, n_runs = blocks_.n_blocks * kRunsPerBlock;
+  const auto run = [](const auto& view, std::int64_t c, std::int64_t r, std::int64_t p) {
+    return view.cell(c, r / kRunsPerBlock, p) + r % kRunsPerBlock * 2 * kRun;
+  };
+  for (std::int64_t c = 0; c < from.n_channels; ++c) {
+    for (std::int64_t r = 0; r < n_runs; ++r) {
+      const std::int64_t source = begin / kRun + r;
+      const std::int64_t wanted = std::clamp<std::int64_t>(n - r * kRun, 0, kRun);
+      const std::int64_t head = std::min(wanted, kRun - shift);
+      for (std::int64_t p = 0; p < from.n_inputs; ++p) {
+        for (const std::int64_t part : {std::int64_t{0}, kRun}) {  // real, imaginary
+          std::byte* to = run(blocks_, c, r, p) + part;
+          if (head > 0)
+            std::memcpy(to, run(from, c, source, p) + part + shift, static_cast<std::size_t>(head));
+          if (wanted > head)
+            std::memcpy(to + head, run(from, c, source + 1, p) + part,
+                        static_cast<std::size_t>(wanted - head));
+          std::memset(to + wanted, 0, static_cast<std::size_t>(kRun - wanted));
+        }
       }
     }
   }

@@ -12,6 +12,7 @@
 #include "ryle/ingest/recording.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/visibility/spectra_gulp.hpp"
+#include "ryle/pipeline/visibility/spectra_metadata.hpp"
 
 namespace ryle::pipeline {
 
@@ -45,15 +46,22 @@ class SpectraReader {
 std::unique_ptr<SpectraReader> make_spectra_reader(const ObservationConfig& config,
                                                    Recording& recording);
 
-/// Spectra [begin, begin + n) of a gulp of ci4 blocks as a gulp of its own: planar blocks start at
-/// whole blocks only, so bytes are moved unless the cut lies there (live images end where their
-/// cadence says, not where a chunk does).
+/// What nodes must know of its spectra, of which `n_spectra` will be read.
+SpectraMetadata spectra_metadata(const SpectraReader& reader, const RecordingInfo& info,
+                                 std::int64_t n_spectra);
+/// Spectra of source.duration_s, or all there are.
+std::int64_t wanted_spectra(const ObservationConfig& config, const SpectraReader& reader);
+
+/// Spectra [begin, begin + n) of a gulp of ci4 or ci8 blocks as a gulp of its own: planar blocks
+/// start at whole blocks only, so bytes are moved unless the cut lies there (live images end where
+/// their cadence says, not where a chunk does).
 class SpectraSlice {
  public:
   SpectraGulp operator()(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n);
 
  private:
   void copy_blocks(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n);
+  void copy_runs(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n);
   void copy_mask(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n);
   Buffer<std::byte> bytes_;
   BlockView blocks_;

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every live source feeds every product, and all at once make the bytes that each makes alone."""
+
+import pathlib
+
+import h5py
+import numpy as np
+import pytest
+from astropy.io import fits
+
+from harness import ROOT, endpoints, run, summary
+
+BEAMS = """
+[[beam]]
+name = "zenith"
+frame = "azel"
+az_deg = 0.0
+el_deg = 90.0
+
+[[beam]]
+name = "north"
+frame = "icrs"
+ra_deg = 350.85
+dec_deg = 58.815
+"""
+
+# What is set for all runs of a source: short, waited for, without losses.
+SOURCES = {
+    "chips": ("lwasv", ["source.format=chips", "simulator.duration_s=0.1", "simulator.speed=0.02"]),
+    "tbf": ("lwasv", ["source.format=tbf", "source.n_channels=12", "simulator.duration_s=0.1", "simulator.speed=0.02",
+                      "source.sample_rate_hz=0"]),
+    "tbx": ("lwasv", ["source.format=tbx", "simulator.duration_s=0.1", "simulator.speed=0.02", "source.sample_rate_hz=0"]),
+    "best2": ("best2", ["simulator.duration_s=0.6", "simulator.speed=0.05"]),
+    "mwa32t": ("mwa32t", ["simulator.duration_s=0.6", "simulator.speed=0.1", "simulator.wait_for_run=true",
+                          "source.lossless=true", "source.start_utc=2024-06-27T06:00:00", "correlate.fringe_stopping=x",
+                          "correlate.integration_s=0.1", "channelize.bits=8"]),
+}
+VISIBILITIES = ["output.uvh5=true"]
+IMAGES = ["image.cadence_s=0.04", "image.n_pixels=32", "image.watch=[]", "image.trigger_sigma=0"]
+SEARCH = ["search.dm_max=20", "search.threshold=6"]
+
+
+def made(folder, source, *products):
+    example, settings = SOURCES[source]
+    beams = folder / "beams.toml"
+    beams.write_text(BEAMS)
+    observation = ROOT / "examples" / f"{example}.toml"
+    overrides = ["output.name=x", "output.ms=false", "output.uvfits=false", "output.uvh5=false", "output.pictures=false",
+                 "beams.pictures=0", *settings]
+    kinds = ("tcp",) * 4 if example == "mwa32t" else ("udp",)
+    overrides.append(f"source.listen={endpoints(kinds)}")
+    if example == "lwasv" and "image.cadence_s=0.04" not in products:
+        overrides += ["image.cadence_s=0"]
+    for product in products:
+        overrides.append(product.replace("BEAMS", str(beams)))
+    name = "-".join(str(len(p)) for p in products)
+    out = folder / f"{source}-{len(products)}-{name}"
+    arguments = ["run", str(observation), "-o", str(out), "--json"]
+    for override in overrides:
+        arguments += ["--set", override]
+    s = summary(run(*arguments, timeout=240))
+    assert s["not_made"] == [] and s["errors"] == [], s
+    # Packets before all streams were heard are no part of the data: the same ones in every run, or nothing is compared.
+    assert s["dropped_chunks"] == 0 and s["lost_samples"] == 0 and sum(s["packets_rejected"].values()) == 0, s
+    return contents(out)
+
+
+def contents(folder):
+    """Numbers of every product, by kind."""
+    found = {}
+    for path in sorted(pathlib.Path(folder).iterdir()):
+        if path.suffix == ".uvh5":
+            with h5py.File(path) as file:
+                found["visibilities"] = (file["Data/visdata"][()].tobytes(), file["Data/nsamples"][()].tobytes())
+        elif path.suffix == ".fits":
+            found.setdefault("images", []).append(fits.getdata(path).tobytes())
+        elif path.suffix == ".fil":
+            found.setdefault("beams", {})[path.name] = path.read_bytes()
+        elif path.suffix == ".cands":
+            found["search"] = path.read_text()
+    return found
+
+
+@pytest.mark.parametrize("source", sorted(SOURCES))
+def test_all_products_at_once_are_those_made_alone(tmp_path, source):
+    beams = [] if source == "best2" else ["beams.file=BEAMS"]
+    everything = made(tmp_path, source, *VISIBILITIES, *IMAGES, *beams, *SEARCH)
+    assert set(everything) == {"visibilities", "images", "beams", "search"}
+    assert np.frombuffer(everything["visibilities"][0], np.complex64).any()
+    assert np.frombuffer(everything["images"][0], ">f4").any()
+    alone = {}
+    only = [] if source == "best2" else beams
+    alone |= made(tmp_path, source, *only, *SEARCH)
+    if source == "best2":  # its beams file is the array, so that beams are made in any case
+        alone |= made(tmp_path, source, *VISIBILITIES, "beams.filterbank=false")
+        alone |= made(tmp_path, source, *IMAGES, "beams.filterbank=false")
+    else:
+        alone |= made(tmp_path, source, *VISIBILITIES)
+        alone |= made(tmp_path, source, *IMAGES)
+    for product, data in everything.items():
+        assert data == alone[product], f"{product} of {source} beside others differ from those made alone"
