@@ -2,6 +2,8 @@
 """Every live source feeds every product, and all at once make the bytes that each makes alone."""
 
 import pathlib
+import re
+import shutil
 
 import h5py
 import numpy as np
@@ -44,13 +46,15 @@ def made(folder, source, *products):
     example, settings = SOURCES[source]
     beams = folder / "beams.toml"
     beams.write_text(BEAMS)
-    observation = ROOT / "examples" / f"{example}.toml"
+    observation = folder / f"{example}.toml"  # the example without images of its own
+    text = (ROOT / "examples" / f"{example}.toml").read_text()
+    observation.write_text(re.sub(r"\n\[image\]\n.*?(?=\n\[)", "\n", text, flags=re.S))
+    for table in [*(ROOT / "examples").glob("*.csv"), ROOT / "examples" / "best2_beams.toml"]:
+        shutil.copy(table, folder)
     overrides = ["output.name=x", "output.ms=false", "output.uvfits=false", "output.uvh5=false", "output.pictures=false",
                  "beams.pictures=0", *settings]
     kinds = ("tcp",) * 4 if example == "mwa32t" else ("udp",)
     overrides.append(f"source.listen={endpoints(kinds)}")
-    if example == "lwasv" and "image.cadence_s=0.04" not in products:
-        overrides += ["image.cadence_s=0"]
     for product in products:
         overrides.append(product.replace("BEAMS", str(beams)))
     name = "-".join(str(len(p)) for p in products)
