@@ -89,7 +89,7 @@ const std::vector<Unused>& unused_keys() {
        kCadence,
        "no images are asked for; set image.cadence_s, the length of an image in seconds",
        makes_no_images},
-      {kLive,
+      {live_pairs,
        "correlate",
        {},
        {"phase_center", "implementation", "van_vleck"},
