@@ -228,8 +228,9 @@ BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams&
     sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
   }
   if (has_moving_sky(config)) {
-    sender_ = std::make_unique<simulate::Best2Sender>(
-        std::make_shared<simulate::SpectraStream>(beams.file.array, scene, spectra), sender);
+    auto stream = std::make_shared<simulate::SpectraStream>(beams.file.array, scene, spectra);
+    jy_per_count2_ = stream->jy_per_count2();
+    sender_ = std::make_unique<simulate::Best2Sender>(std::move(stream), sender);
     return;
   }
   spectra.at_s = -1;  // before all flashes
