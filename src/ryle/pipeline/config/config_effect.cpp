@@ -118,7 +118,7 @@ const std::vector<Unused>& unused_keys() {
         "channel_zero_mhz", "antenna_map", "pair_swap"},
        {},
        "time samples have no channels yet; [channelize] makes them"},
-      {live_samples | live_spectra | live_power | recorded,
+      {live_samples | live_spectra | live_pairs | recorded,
        "source",
        {"replay_speed"},
        {},

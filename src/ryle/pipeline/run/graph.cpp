@@ -92,13 +92,14 @@ double SpectraInput::bits_per_s() const {
 }
 
 SpectraInput spectra_input(const ObservationConfig& config) {
-  SpectraInput input = is_live_beams(config.source)  ? best2_input(config)
-                       : is_described(config.source) ? described_input(config)
+  SpectraInput input = is_live_beams(config.source)   ? best2_input(config)
+                       : is_described(config.source)  ? described_input(config)
                        : is_live_spead(config.source) ? spead_input(config)
-                                                     : fengine_input(config);
+                                                      : fengine_input(config);
   if (config.source.kind == "simulator" && !input.simulate)
     throw UnsupportedError("the simulator sends no packets of source.format = \"" +
-                           config.source.format + "\"; receive them (source.kind = \"network\") "
+                           config.source.format +
+                           "\"; receive them (source.kind = \"network\") "
                            "or replay a capture (\"pcap\")");
   input.metadata.max_gulp = input.shape.chunk_spectra;
   input.metadata.live = is_real_time(config);
