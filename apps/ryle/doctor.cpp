@@ -13,6 +13,7 @@
 #include "ryle/core/text.hpp"
 #include "ryle/device/queue.hpp"
 #include "ryle/hdf5/filters.hpp"
+#include "ryle/ingest/capture_file.hpp"
 
 namespace ryle::app {
 namespace {
@@ -123,6 +124,12 @@ Finding check_measurement_sets() {
             : "sudo apt-get install casacore-dev and build again; .uvfits and .uvh5 work without"};
 }
 
+Finding check_captures() {
+  const bool have = captures_supported();
+  return {"captures", have ? "pass" : "warn", have ? "libpcap is in" : "built without libpcap",
+          have ? "" : "sudo apt-get install libpcap-dev and build again, to replay captures"};
+}
+
 Finding check_hdf5_filters() { return {"HDF5 filters", "pass", hdf5::filter_names(), ""}; }
 
 Finding check_clock() {
@@ -138,7 +145,7 @@ int run(const Context& context) {
                                       check_rcvbuf(),      check_udp_mem(),
                                       check_descriptors(), check_governor(),
                                       check_clock(),       check_measurement_sets(),
-                                      check_hdf5_filters()};
+                                      check_captures(),    check_hdf5_filters()};
   bool failed = false;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const auto& f : findings) {

@@ -395,6 +395,14 @@ std::int64_t capture_start_unix_ns(const std::string& path) {
   return datagram.unix_ns;
 }
 
+bool captures_supported() {
+#ifdef RYLE_HAVE_PCAP
+  return true;
+#else
+  return false;
+#endif
+}
+
 bool is_capture_file(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) return false;

@@ -67,6 +67,9 @@ std::string left_out_text(const CaptureCounts& counts);
 /// Unix time of the first record. Throws as CaptureReader does; FormatError where there is none.
 std::int64_t capture_start_unix_ns(const std::string& path);
 
+/// Whether this build reads captures (libpcap).
+bool captures_supported();
+
 /// The file begins as a PCAP or PCAPNG file does.
 bool is_capture_file(const std::string& path);
 
