@@ -247,8 +247,8 @@ ImagingResult make_image(Queue& queue, const Observation& observation,
     image.beam = SynthesizedBeam{beam->major, beam->minor, beam->angle_rad};
   if (!image.beam) {
     result.warnings.emplace_back(
-        "no BMAJ, BMIN and BPA: the dirty beam has no main lobe that closes (are all baselines on "
-        "one line?)");
+        "no BMAJ, BMIN and BPA: the dirty beam has no main lobe that closes within the sky (are "
+        "all baselines on one line, or shorter than a wavelength?)");
   }
   if (options.path == image::SamplePath::gridded) {
     const double wrong_rad = image::w_phase_error_rad(config, samples);
