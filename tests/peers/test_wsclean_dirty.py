@@ -20,7 +20,7 @@ def ryle_image(folder, path, *arguments):
     if not binary:
         absent("ryle (set RYLE_BINARY, or run through ctest)")
     run = subprocess.run([binary, "image", path, "-o", folder / "ryle.fits", "--psf", folder / "ryle-psf.fits", "--overwrite",
-                          "--equalize", "no", "--json", *map(str, arguments)],
+                          "--equalize", "no", "--accuracy", "1e-6", "--json", *map(str, arguments)],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
     assert run.returncode == 0, run.stdout[-3000:]
     return json.loads(run.stdout.splitlines()[-1])

@@ -64,6 +64,7 @@ class EveryImplementation : public testing::TestWithParam<Way> {
   static Config config_of(std::int64_t n_pixels, double width) {
     Config config{n_pixels, width, GetParam().implementation};
     config.path = GetParam().path;
+    config.max_error = 1e-6;
     return config;
   }
 };

@@ -208,7 +208,7 @@ struct Config {
   SamplePath path = SamplePath::automatic;
   /// Of the paths "gridded" (but for w) and "w-stacked": the largest difference from the exact sum,
   /// as a share of the weighted mean of |V|. @range 1e-12 .. 0.01
-  double max_error = 1e-6;
+  double max_error = 1e-5;
 };
 
 /// One visibility sample; (u, v, w) = (r_i - r_j) along l, m, s_0, in wavelengths.

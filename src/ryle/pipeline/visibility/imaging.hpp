@@ -28,7 +28,7 @@ struct ImagingOptions {
   std::string stokes = "I";  ///< I (mean of XX and YY), XX or YY
   std::string implementation = "auto";
   image::SamplePath path = image::SamplePath::automatic;
-  double max_error = 1e-6;  ///< as image::Config::max_error
+  double max_error = 1e-5;  ///< as image::Config::max_error
   image::Weighting weighting = image::Weighting::natural;
   double robust = 0;      ///< of Weighting::briggs
   bool want_psf = false;  ///< make ImagingResult::psf too
