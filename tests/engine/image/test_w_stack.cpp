@@ -123,8 +123,9 @@ TEST(WStack, TakesAnySizeOfPicture) {
 }
 
 TEST(WStack, WrapsSamplesBeyondTheGridOfACoarsePicture) {
-  // A cell of the picture is wider than the fringes: the grid is cyclic.
-  const auto samples = random_samples(200, 700, 40, 12, 7);
+  // A cell of the picture is wider than the fringes: the grid is cyclic, along u alone or along
+  // both.
+  const auto samples = random_samples(200, 700, 5, 12, 7);
   for (const std::int64_t n : {16, 33, 60}) {
     const Config config = stacked(n, 2.0, 1e-6);
     EXPECT_LT(error_of(image_of(config, samples), exact_of(config, samples), samples), 1e-6) << n;
