@@ -212,6 +212,6 @@ def test_a_file_of_packets_is_received_whole():
     here = ["--set", "simulator.sky=moving", "--set", "simulator.duration_s=0.1"]
     made = summary(run("simulate", EXAMPLES / "lwasv.toml", "-o", "x.pcap", "--json", *here))
     result = summary(run("run", EXAMPLES / "lwasv.toml", "--set", "source.kind=pcap", "--set", f"source.file={pathlib.Path('x.pcap').resolve()}",
-                         "-o", "out", "--json", "-q", *here))
+                         "-o", "out", "--json", "-q"))
     assert result["packets_received"] == result["packets_used"] == made["packets"]
     assert result["lost_samples"] == 0 and result["data_s"] > 0.09
