@@ -5,7 +5,6 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/best2_source.hpp"
-#include "ryle/ingest/described_blocks.hpp"
 #include "ryle/ingest/fengine_source.hpp"
 #include "ryle/ingest/spead_source.hpp"
 #include "ryle/pipeline/image/voltage_imaging.hpp"
@@ -67,9 +66,7 @@ SpectraInput described_input(const ObservationConfig& config) {
   const DescribedSourceConfig receiver =
       live_described_config(config, input.array.n_inputs(), start);
   input.metadata = described_spectra_metadata(receiver);
-  input.shape = DescribedBlocks(receiver.packet, {receiver.n_channels, receiver.n_inputs,
-                                                  receiver.chunk_ticks, receiver.descending})
-                    .spectra_shape();
+  input.shape = described_shape(receiver);
   input.ring_bytes = described_source_chunk_bytes(receiver);
   input.open = [receiver] { return std::make_unique<DescribedSpectraSource>(receiver); };
   input.simulate = [&config, array = input.array, start] {
