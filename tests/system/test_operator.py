@@ -31,7 +31,7 @@ def slow_run(*settings, kinds=("tcp",) * 4):
 
 
 def test_json_lines_have_time_level_and_event():
-    arguments = live_arguments("out", "runtime.log=json", duration_s=1.0)
+    arguments = live_arguments("out", "runtime.log=json", duration_s=1.0, kinds=("tcp",) * 4)
     arguments.remove("-q")
     done = run(*arguments)
     lines = [json.loads(line) for line in done.stderr.splitlines()]
@@ -40,7 +40,7 @@ def test_json_lines_have_time_level_and_event():
         datetime.datetime.strptime(line["time"], "%Y-%m-%dT%H:%M:%S.%fZ")
         assert line["level"] in ("info", "warning", "error") and line["event"] in ("progress", "state", "warning")
     last = lines[-1]
-    assert last["data_s"] > 0.9 and last["integrations"] >= 0 and last["packets_received"] == last["packets_used"] > 0
+    assert last["data_s"] > 0.9 and last["integrations"] >= 0 and last["packets_received"] >= last["packets_used"] > 0
     assert {"input_bits_per_s", "lost_fraction", "realtime_margin_ratio", "rejected", "state"} <= set(last)
     failed = run("run", "nothing.toml", "--log", "json", check=66).stderr
     error = json.loads(failed)
