@@ -62,11 +62,13 @@ def test_a_source_at_75_degrees_keeps_its_flux(visibilities, geometry, tmp_path)
     said, exact, direct = picture(visibilities, tmp_path, geometry, "--path", "direct")
     assert said["path"] == "direct"
     assert direct == pytest.approx(FLUX_JY, rel=0.01)
-    for arguments in ([], ["--path", "w-stacked"], ["--accuracy", 1e-4], ["--accuracy", 1e-9]):
+    stacked = ["--path", "w-stacked"]
+    for arguments in ([], stacked, [*stacked, "--accuracy", 1e-4], [*stacked, "--accuracy", 1e-9]):
         said, image, flux = picture(visibilities, tmp_path, geometry, *arguments)
-        assert said["path"] == "w-stacked" and said["warnings"] == []
+        # Which of the exact paths is faster is the machine's affair.
+        assert said["path"] in (("w-stacked",) if arguments else ("w-stacked", "direct")) and said["warnings"] == []
         assert flux == pytest.approx(FLUX_JY, rel=0.01)
-        accuracy = arguments[1] if "--accuracy" in arguments else 1e-5
+        accuracy = arguments[-1] if "--accuracy" in arguments else 1e-5
         # The pixels of the file are float, and the mean |V| is hardly above the flux.
         assert np.nanmax(np.abs(image - exact)) < (1.1 * accuracy + 2e-7) * FLUX_JY * 1.5
         assert np.array_equal(np.isnan(image), np.isnan(exact))
@@ -79,7 +81,7 @@ def test_a_source_at_75_degrees_keeps_its_flux(visibilities, geometry, tmp_path)
 def test_the_beam_is_in_the_header_and_in_a_file(visibilities, geometry, tmp_path):
     psf = tmp_path / "psf.fits"
     n = 301
-    said, _, _ = picture(visibilities, tmp_path, (n, n * 0.0005, 0, 0), "--psf", psf)
+    said, _, _ = picture(visibilities, tmp_path, (n, n * 0.0005, 0, 0), "--psf", psf, "--path", "w-stacked")
     assert said["products"] == [str(tmp_path / "a.fits"), str(psf)]
     beam = fits.getdata(psf)[0, 0]
     assert beam[n // 2, n // 2] == pytest.approx(1, abs=1e-5)
