@@ -193,7 +193,7 @@ RunSummary beams_of_file(const ObservationConfig& config, const RunOptions& opti
 /// What a further pass over a recording made.
 void add_pass(RunSummary&& pass, RunSummary& summary) {
   if (pass.image) summary.image = std::move(pass.image);
-  if (pass.beams) summary.beams = std::move(pass.beams);
+  if (pass.beams) summary.beams = pass.beams;
   summary.elapsed_s += pass.elapsed_s;
   const auto append = [](auto& to, const auto& from) {
     to.insert(to.end(), from.begin(), from.end());
