@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every live source feeds every product, and all at once make the bytes that each makes alone."""
 
+import json
 import pathlib
 import re
 import shutil
@@ -82,6 +83,8 @@ def contents(folder):
             found.setdefault("images", []).append(fits.getdata(path).tobytes())
         elif path.suffix == ".fil":
             found.setdefault("beams", {})[path.name] = path.read_bytes()
+        elif path.name == "x_beams.json":
+            found["powers"] = {beam["name"]: np.mean(beam["mean"]) for beam in json.loads(path.read_text())["beams"]}
         elif path.suffix == ".cands":
             found["search"] = path.read_text()
     return found
@@ -92,7 +95,9 @@ def test_all_products_at_once_are_those_made_alone(tmp_path, source):
     beams = [] if source == "best2" else ["beams.file=BEAMS"]
     visibilities = VISIBILITIES + (LATE if source == "mwa32t" else [])
     everything = made(tmp_path, source, *visibilities, *IMAGES, *beams, *SEARCH)
-    assert set(everything) == {"visibilities", "images", "beams", "search"}
+    assert set(everything) == {"visibilities", "images", "beams", "search", "powers"}
+    if source in ("chips", "tbf", "tbx"):  # 256 antennas in two polarizations, and the second beam is at Cas A
+        assert everything["powers"]["north"] > 30 * everything["powers"]["zenith"]
     assert np.frombuffer(everything["visibilities"][0], np.complex64).any()
     assert np.frombuffer(everything["images"][0], ">f4").any()
     # The beams file of best2 is its array, so that beams are made in any case.

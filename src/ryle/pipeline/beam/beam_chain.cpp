@@ -479,6 +479,17 @@ void BeamChain::finish(RunSummary& summary) {
   const double cells = static_cast<double>(samples_ * config_.n_channels);
   b.absent_fraction = cells > 0 ? absent_cells_ / cells : 0;
   summary.implementations.emplace_back(implementation());
+  if (updates_ > 0) {
+    const auto directions = sky_.directions_enu(weights_tai_ns_);
+    for (std::size_t k = 0; k < directions.size(); ++k) {
+      if (directions[k][2] >= 0) continue;
+      summary.warnings.push_back(
+          fmt::format("beam {} looked {:.1f} deg below the horizon when it was last steered: it "
+                      "sees no sky",
+                      setup_.file.beams[k].name,
+                      -std::asin(std::clamp(directions[k][2], -1.0, 1.0)) * 180 / kPi));
+    }
+  }
   for (const auto& consumer : consumers_) loss_.guard_end([&] { consumer->finish(summary); });
 }
 
