@@ -3,6 +3,7 @@
 
 import json
 import struct
+from xml.etree import ElementTree
 
 import h5py
 import numpy as np
@@ -27,6 +28,33 @@ def test_a_product_the_run_cannot_make_is_refused_before_data(tmp_path, command,
     done = run(command, EXAMPLES / example, *where, "--set", setting, check=78)
     assert f"--set: {setting.split('=')[0]} = " in done.stderr and remedy in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_the_nodes_of_a_run_are_drawn(tmp_path):
+    drawing = tmp_path / "run.svg"
+    run("run", EXAMPLES / "best2.toml", "--graph", drawing, "--set", "output.uvh5=true", "--set", "image.cadence_s=0.5")
+    text = "".join(ElementTree.parse(drawing).getroot().itertext())
+    for word in ("best2 live", "visibilities", "images", "search of beams", "UVH5", "filterbanks", "x real time here"):
+        assert word in text
+    run("run", EXAMPLES / "best2.toml", "--graph", tmp_path / "run.txt", check=78)
+    assert not (tmp_path / "run.txt").exists()
+
+
+def test_gains_of_the_observation_reach_the_beams(tmp_path):
+    # Every second stand is turned by half a turn: a beam at Cas A loses it unless the gains are told.
+    gains = tmp_path / "gains.csv"
+    gains.write_text("input,amplitude,phase_deg\n" + "".join(f"{k},1,{180 * (k // 2 % 2)}\n" for k in range(512)))
+    beams = tmp_path / "beams.toml"
+    beams.write_text('[[beam]]\nname = "cas"\nframe = "icrs"\nra_deg = 350.85\ndec_deg = 58.815\n')
+    power = {}
+    for name, settings in {"plain": [], "told": [f"simulator.gains={gains}", f"calibration.gains={gains}"],
+                           "not told": [f"simulator.gains={gains}"]}.items():
+        arguments = [x for s in [f"beams.file={beams}", "simulator.duration_s=0.04", "output.name=x", *settings]
+                     for x in ("--set", s)]
+        run("run", EXAMPLES / "lwasv.toml", "-o", tmp_path / name, *arguments)
+        power[name] = np.mean(json.loads((tmp_path / name / "x_beams.json").read_text())["beams"][0]["mean"])
+    assert power["told"] == pytest.approx(power["plain"], rel=0.05)
+    assert power["not told"] < 0.2 * power["plain"]
 
 
 def test_the_file_and_line_of_a_key_without_effect_are_named(tmp_path):

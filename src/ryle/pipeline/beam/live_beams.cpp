@@ -112,6 +112,8 @@ LiveBeams live_beams(const ObservationConfig& config) {
   LiveBeams live;
   live.file = best2_array(config);
   live.input_line = order_antennas(s, live.file);
+  if (live.file.gains.empty() && !config.calibration.gains.empty())
+    live.file = with_gains(live, live.file, resolve_path(config, config.calibration.gains));
   live.frequency = channels_taken(s, live.file);
   Best2SourceConfig& r = live.receiver;
   r.endpoints = s.listen;
@@ -172,6 +174,10 @@ StreamBeams stream_beams(const ObservationConfig& config, const ArrayLayout& arr
   BeamSetup& setup = stream.setup;
   setup.file = load_beams(resolve_path(config, config.beams.file), context);
   stream.inputs = choose_inputs(array, config.beams.pol);
+  // The beams file may have gains of its own; else those of the observation are divided out.
+  if (setup.file.gains.empty() && !config.calibration.gains.empty())
+    setup.file.gains =
+        read_gains_csv(resolve_path(config, config.calibration.gains), array.n_inputs());
   if (!setup.file.gains.empty()) {  // of the inputs that are used, in their order
     const auto gains = setup.file.gains;
     setup.file.gains.clear();

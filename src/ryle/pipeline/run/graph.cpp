@@ -19,6 +19,13 @@ namespace {
 SpectraInput best2_input(const ObservationConfig& config) {
   SpectraInput input;
   const LiveBeams live = live_beams(config);
+  // Gains are told by line of the layout, which the packets of such an array reorder.
+  const bool reordered = !std::is_sorted(live.input_line.begin(), live.input_line.end());
+  if (reordered && !config.calibration.gains.empty() &&
+      (wants_visibilities(config) || wants_images(config)))
+    throw ConfigError(
+        "calibration.gains: with source.antenna_map or pair_swap they reach beams alone; order the "
+        "layout as the packets are, or make visibilities and images in a run without gains");
   input.array = live.file.array;
   input.shape = {live.frequency.n_channels, input.array.n_inputs(), live.receiver.chunk_spectra,
                  SampleFormat::ci4, true};

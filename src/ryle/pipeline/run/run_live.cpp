@@ -163,6 +163,11 @@ class LiveRun final : public LivePath {
                                           : LivePath::rotate();
   }
   CommandResult set_gains(const std::string& file) override {
+    // No gains for one product alone: what cannot follow says so.
+    if (nodes_.all.size() + (samples_ ? 1 : 0) > 1)
+      return CommandResult::refused(
+          "this run makes several products of the same data, of which not all can take new gains "
+          "while it goes on; set calibration.gains and start it again");
     if (nodes_.beams != nullptr && pairs_ != nullptr)
       return nodes_.beams->steer(with_gains(*best2_, nodes_.beams->file(), file));
     if (samples_) return samples_->set_gains(file);
