@@ -69,8 +69,10 @@ for patch in "${patches[@]}"; do
     cp "$build/mutant.log" "$build/$name.log"
   elif (cd "$build/check" && ctest -N -R "$regex" 2>/dev/null) | grep -q "^Total Tests: 0"; then
     echo "BROKEN    $name  no test $regex"
-  elif (cd "$build/check" && ctest -R "$regex" --no-tests=error -Q --timeout 120); then
+  elif (cd "$build/check" && ctest -R "$regex" --no-tests=error --timeout 300 >"$build/mutant.log" 2>&1); then
     echo "SURVIVED  $name  $regex"
+  elif grep -q 'Timeout' "$build/mutant.log"; then
+    echo "killed    $name  (no end within 300 s)"
   else
     echo "killed    $name"
   fi | tee -a "$results"

@@ -105,6 +105,16 @@ def wait_for(condition, timeout=LIMIT_S):
     raise AssertionError("condition not met in time")
 
 
+def receive_queue(host, port):
+    """Bytes that wait at the UDP socket of this address, None where there is no such socket."""
+    address = f"{int.from_bytes(socket.inet_aton(host), 'little'):08X}:{port:04X}"
+    for line in open("/proc/net/udp"):
+        words = line.split()
+        if words[1] == address:
+            return int(words[4].split(":")[1], 16)
+    return None
+
+
 def stop(process, how=signal.SIGINT, timeout=LIMIT_S):
     process.send_signal(how)
     out, err = process.communicate(timeout=timeout)

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from capture import Recorder, ethernet, write_pcap, write_pcapng
-from harness import HOST, ROOT, endpoints, run, start, stop, summary, wait_for
+from harness import HOST, ROOT, endpoints, receive_queue, run, start, stop, summary, wait_for
 
 FOLDER = pathlib.Path(tempfile.mkdtemp())
 OTHER_HOST = re.sub(r"^127\.(\d+)", lambda m: f"127.{int(m[1]) ^ 63}", HOST)
@@ -100,9 +100,10 @@ def recorded(tmp_path_factory):
             live = start("run", *arguments(form, directory, listen, "source.kind=network", "source.max_clock_error_s=0.0",
                                            "source.stall_budget_s=1.0", "source.allow_small_rcvbuf=true"))
             recorder = Recorder(OTHER_HOST, HOST, ports)
-            wait_for(lambda: f":{ports[-1]:04X} " in open("/proc/net/udp").read())
+            wait_for(lambda: all(receive_queue(HOST, port) is not None for port in ports))
             run("simulate", *arguments(form, None, listen.replace(HOST, OTHER_HOST)))
             packets = recorder.stop()
+            wait_for(lambda: not any(receive_queue(HOST, port) for port in ports))
             code, out, err = stop(live)
             assert code == 0, err
             s = json.loads(out.strip().splitlines()[-1])

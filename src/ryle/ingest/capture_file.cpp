@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <list>
 #include <optional>
 #include <vector>
@@ -18,6 +19,7 @@
 #endif
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/wire/bytes.hpp"
 
 namespace ryle {
@@ -201,6 +203,7 @@ struct CaptureReader::State {
 
 CaptureReader::CaptureReader(const std::string& path) : state_(new State) {
   state_->path = path;
+  require_regular_file(path);
   std::FILE* stream = std::fopen(path.c_str(), "rb");
   if (stream == nullptr) throw IoError::from_errno("open", path, errno);
   std::array<char, PCAP_ERRBUF_SIZE> error{};
@@ -404,6 +407,9 @@ bool captures_supported() {
 }
 
 bool is_capture_file(const std::string& path) {
+  // A pipe that nobody writes to would hold open() up for ever.
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) return false;
   std::uint32_t magic = 0;
