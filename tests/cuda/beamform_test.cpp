@@ -4,6 +4,7 @@
 
 #include "ryle/engine/beamform/cuda/make.hpp"
 #include "ryle/engine/beamform/cuda/tuning.hpp"
+#include "ryle/engine/beamform/import.hpp"
 #include "tests/cuda/cuda_test.hpp"
 
 namespace ryle::beamform::test {
@@ -532,6 +533,32 @@ TEST_F(CudaBeamform, RefusesWhatItCannotDo) {
   c.implementation = "cuda";
   c.weights = WeightFormat::f32;
   EXPECT_EQ(make_beamformer(queue(), c)->implementation(), "beamform/cuda/fp32");
+}
+
+// Planar blocks become samples on the device as on the CPU.
+TEST_F(CudaBeamform, ImportsBlocksAsTheCpu) {
+  constexpr std::int64_t kChannels = 5, kSpectra = 1000, kInputs = 70;
+  std::vector<std::int32_t> inputs;
+  for (std::int32_t k = 0; k < 44; ++k) inputs.push_back((k * 31 + 7) % 70);
+  for (const SampleFormat format : {SampleFormat::ci4, SampleFormat::ci8}) {
+    for (const InputOrder order : {InputOrder::spectra, InputOrder::pairs}) {
+      std::vector<std::byte> memory(
+          static_cast<std::size_t>(dense_blocks_bytes(format, kChannels, kSpectra, kInputs)));
+      for (std::size_t k = 0; k < memory.size(); ++k) memory[k] = static_cast<std::byte>(mix64(k));
+      BlockView blocks = dense_blocks(memory.data(), format, kChannels, kSpectra, kInputs);
+      BlocksImport what{order, 128, 1, kChannels - 1, inputs, kSpectra};
+      const std::int64_t bytes = what.n_channels * imported_channel_bytes(what, format);
+      std::vector<std::byte> want = ryle::test::garbage(bytes);
+      Queue cpu = Queue::cpu(1);
+      import_blocks(cpu, blocks, what, want.data());
+      const Buffer<std::byte> source = upload(memory), samples = upload(ryle::test::garbage(bytes));
+      const Buffer<std::int32_t> order_there = to_device(inputs);
+      blocks.data = source.data();
+      what.inputs = {order_there.data(), inputs.size()};
+      import_blocks(queue(), blocks, what, samples.data());
+      EXPECT_TRUE(download(samples) == want) << name(format);
+    }
+  }
 }
 
 }  // namespace

@@ -116,9 +116,26 @@ class PowerKeeper final : public BeamConsumer {
   std::vector<Buffer<float>> rooms_;
 };
 
+/// The packets of a chunk as planar blocks, which other nodes of a run read, too.
+struct PacketBlocks {
+  Buffer<std::byte> memory{dense_blocks_bytes(SampleFormat::ci4, kChannels, kSpectra, 32)};
+  BlockView view = dense_blocks(memory.data(), SampleFormat::ci4, kChannels, kSpectra, 32);
+  DeviceBlocks devices;
+
+  void take(const std::vector<std::uint8_t>& packets) {
+    for (std::int64_t c = 0; c < kChannels; ++c)
+      for (std::int64_t t = 0; t < kSpectra; ++t)
+        for (std::int64_t k = 0; k < 32; ++k)
+          view.cell(c, t / 128, k)[t % 128] =
+              static_cast<std::byte>(packets[static_cast<std::size_t>(
+                  c * kSpectra * 32 + t / 128 * 4096 + k / 2 * 256 + t % 128 * 2 + k % 2)]);
+    devices.renew(view);
+  }
+};
+
 Power beams_of(const ObservationConfig& config, std::vector<Queue> queues, bool from_parts,
                std::string* implementation = nullptr, const std::vector<Queue>& places = {},
-               bool as_parts = true) {
+               bool as_parts = true, PacketBlocks* blocks = nullptr) {
   const LiveBeams live = live_beams(config);
   BeamSetup setup = beam_setup(config, live);
   setup.max_spectra = kSpectra;
@@ -145,6 +162,13 @@ Power beams_of(const ObservationConfig& config, std::vector<Queue> queues, bool 
     input.first_tick = chunk * kSpectra;
     input.clock = setup.clock;
     input.present = present.data();
+    if (blocks != nullptr) {
+      blocks->take(samples);
+      Queue other = Queue::cuda(0);  // of a node that came before
+      blocks->devices.on(other);
+      input.blocks = &blocks->devices;
+      input.samples = nullptr;
+    }
     chain.feed(input);
   }
   if (implementation != nullptr) *implementation = chain.implementation();
@@ -192,6 +216,19 @@ TEST_F(CudaBeams, ThePowerIsThatOfTheCpuAndOfAnySplit) {
   EXPECT_TRUE(two.values == one.values);
   const Power three = beams_of(config, {Queue::cuda(0), Queue::cuda(0), Queue::cuda(0)}, false);
   EXPECT_TRUE(three.values == one.values);
+}
+
+// Blocks that another node brought to the device are not brought again, and become the packets that
+// they came from: the same bits.
+TEST_F(CudaBeams, BlocksThatAreThereGiveThePowerOfThePackets) {
+  test::Scratch scratch;
+  const ObservationConfig config = observation(scratch);
+  const Power wanted = beams_of(config, {Queue::cuda(0)}, true);
+  PacketBlocks blocks;
+  const Power found =
+      beams_of(config, {Queue::cuda(0), Queue::cuda(0)}, true, nullptr, {}, true, &blocks);
+  EXPECT_TRUE(found.values == wanted.values);
+  EXPECT_EQ(blocks.devices.copied_bytes(), kChunks * blocks.memory.size());
 }
 
 // The consumer's own memory, a part of a chunk at a time: 96, 96 and 64 samples.

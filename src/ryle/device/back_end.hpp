@@ -19,6 +19,7 @@ struct Queue::Impl {
   virtual BackEnd back_end() const = 0;
   virtual int n_workers() const { return 1; }
   virtual void* native_handle() const { return nullptr; }
+  virtual int device() const { return -1; }  ///< index of a CUDA device
   virtual void synchronize() {}
   virtual void check() {}
   virtual void parallel_for(std::int64_t, const std::function<void(std::int64_t)>&) {

@@ -17,4 +17,7 @@ class OnDevice {
   int previous_ = -1;
 };
 
+/// Whether both read the same memory: queues of one device, or both of the CPU.
+bool same_memory(const Queue& a, const Queue& b);
+
 }  // namespace ryle

@@ -18,4 +18,8 @@ OnDevice::~OnDevice() {
 #endif
 }
 
+bool same_memory(const Queue& a, const Queue& b) {
+  return a.back_end() == b.back_end() && a.impl().device() == b.impl().device();
+}
+
 }  // namespace ryle

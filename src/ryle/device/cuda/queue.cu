@@ -53,7 +53,7 @@ class CudaQueue final : public Queue::Impl {
   CudaQueue& operator=(const CudaQueue&) = delete;
 
   BackEnd back_end() const override { return BackEnd::cuda; }
-  int device() const { return device_; }
+  int device() const override { return device_; }
   void* native_handle() const override { return stream_; }
   void synchronize() override {
     cuda::check(cudaStreamSynchronize(stream_), "synchronizing the queue", true);

@@ -13,6 +13,8 @@
 #include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/device/on_device.hpp"
+#include "ryle/device/to_device.hpp"
+#include "ryle/engine/beamform/import.hpp"
 #include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/base/stopwatch.hpp"
 
@@ -141,10 +143,11 @@ struct BeamChain::Share {
   // On a device:
   Buffer<float> values;
   Buffer<std::byte> samples;
+  Buffer<std::int32_t> block_inputs;
 };
 
 void BeamChain::add_share(Queue queue, BeamShare rows) {
-  auto share = std::make_unique<Share>(Share{std::move(queue), rows, config_, nullptr, {}, {}});
+  auto share = std::make_unique<Share>(Share{std::move(queue), rows, config_, nullptr, {}, {}, {}});
   const std::int64_t coherent = config_.n_beams;
   auto& c = share->config;
   c.n_beams = std::min(rows.end, coherent) - std::min(rows.first, coherent);
@@ -290,15 +293,37 @@ void BeamChain::begin(const BeamInput& input) {
                             MemorySpace::pinned);
 }
 
-// Samples go to each device once.
-void BeamChain::upload(const BeamInput& input) {
-  const std::int64_t bytes =
-      (config_.n_channels - 1) * input.channel_stride_bytes + input.n_spectra * spectrum_bytes();
+// Samples go to each device once: as blocks that other nodes read, too, or for the beams alone.
+void BeamChain::upload(BeamInput& input) {
+  beamform::BlocksImport what;
+  what.order = config_.order;
+  what.block_spectra = kPacket;
+  what.n_channels = config_.n_channels;
+  what.n_spectra = input.n_spectra;
+  std::vector<std::int32_t> inputs(setup_.block_inputs.begin(), setup_.block_inputs.end());
+  if (inputs.empty()) {
+    inputs.resize(config_.n_inputs());
+    std::iota(inputs.begin(), inputs.end(), 0);
+  }
+  what.inputs = inputs;
+  if (input.blocks != nullptr)
+    input.channel_stride_bytes = beamform::imported_channel_bytes(what, config_.format);
+  const std::int64_t bytes = (config_.n_channels - 1) * input.channel_stride_bytes +
+                             (input.n_spectra + kPacket - 1) / kPacket * kPacket * spectrum_bytes();
   for (const auto& share : shares_) {
     const OnDevice scope(share->queue);
     if (share->samples.size() < bytes)
       share->samples = Buffer<std::byte>(bytes, MemorySpace::device);
-    copy_bytes(share->queue, share->samples.data(), input.samples, bytes);
+    if (input.blocks == nullptr) {
+      copy_bytes(share->queue, share->samples.data(), input.samples,
+                 (config_.n_channels - 1) * input.channel_stride_bytes +
+                     input.n_spectra * spectrum_bytes());
+      continue;
+    }
+    if (share->block_inputs.size() == 0) share->block_inputs = to_device(share->queue, inputs);
+    what.inputs = {share->block_inputs.data(), inputs.size()};
+    beamform::import_blocks(share->queue, input.blocks->on(share->queue), what,
+                            share->samples.data());
   }
 }
 
@@ -316,7 +341,8 @@ void BeamChain::start(const BeamInput& input) {
   interval_ = interval;
 }
 
-void BeamChain::take(const BeamInput& input) {
+void BeamChain::take(const BeamInput& given) {
+  BeamInput input = given;
   const auto start = std::chrono::steady_clock::now();
   RYLE_ASSERT(config_.order != beamform::InputOrder::pairs ||
               (input.n_spectra % kPacket == 0 && input.first_tick % kPacket == 0));

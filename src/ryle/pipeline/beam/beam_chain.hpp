@@ -18,6 +18,7 @@
 #include "ryle/pipeline/base/device_loss.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/search/search_device.hpp"
+#include "ryle/pipeline/visibility/device_blocks.hpp"
 #include "ryle/telescope/beams_file.hpp"
 
 /// Voltages of antennas -> power of beams -> consumers. Weights change at fixed instants of the
@@ -35,6 +36,8 @@ struct BeamSetup {
   SampleFormat format = SampleFormat::ci4;
   beamform::InputOrder order = beamform::InputOrder::pairs;
   std::vector<double> scale;  ///< [input] samples were multiplied with it; empty = 1
+  /// [input] of planar blocks that it is; empty = the one of the same number
+  std::vector<std::int64_t> block_inputs;
 };
 /// The engine as the setup wants it. Throws ConfigError.
 beamform::Config beamformer_config(const BeamSetup& setup);
@@ -46,8 +49,11 @@ std::int64_t beam_chain_bytes(const BeamSetup& setup);
 
 /// Spectra of all inputs in the order of the setup.
 struct BeamInput {
-  const void* samples = nullptr;
+  const void* samples = nullptr;  ///< in host memory; not read by devices where there are blocks
   std::int64_t channel_stride_bytes = 0;
+  /// The same spectra as planar blocks of all channels, from which devices take them: they are
+  /// there once for all nodes. nullptr: devices take `samples`.
+  DeviceBlocks* blocks = nullptr;
   std::int64_t n_spectra = 0;  ///< pairs: multiple of 128
   Tick first_tick = 0;         ///< pairs: multiple of 128
   std::int64_t segment = 0;
@@ -113,7 +119,7 @@ class BeamChain {
   void start(const BeamInput& input);
   void take(const BeamInput& input);
   void add_share(Queue queue, BeamShare rows);
-  void upload(const BeamInput& input);
+  void upload(BeamInput& input);
   void form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows);
   void ask_for_place(const BeamInput& input, Tick tick, std::int64_t n);
   BeamChunk next_chunk(const BeamInput& input, Tick tick, std::int64_t n) const;

@@ -8,6 +8,7 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/engine/beamform/import.hpp"
 
 namespace ryle::pipeline {
 
@@ -49,37 +50,24 @@ ArrayLayout with_inputs(ArrayLayout array, const BeamInputs& inputs) {
   return array;
 }
 
-BeamSamples::BeamSamples(std::vector<std::int64_t> order, std::int64_t first_channel,
+BeamSamples::BeamSamples(const std::vector<std::int64_t>& order, std::int64_t first_channel,
                          std::int64_t n_channels)
-    : order_(std::move(order)), first_channel_(first_channel), n_channels_(n_channels) {}
+    : order_(order.begin(), order.end()), first_channel_(first_channel), n_channels_(n_channels) {}
 
 void BeamSamples::load(const SpectraGulp& gulp, Queue& host) {
-  RYLE_ASSERT(gulp.blocks.format == SampleFormat::ci8 || gulp.blocks.format == SampleFormat::ci4);
+  load_masks(gulp);
+  beamform::BlocksImport what;
+  what.first_channel = first_channel_;
+  what.n_channels = n_channels_;
+  what.inputs = order_;
+  what.n_spectra = n_spectra_;
+  samples_.resize(n_channels_ * channel_stride_bytes());
+  beamform::import_blocks(host, gulp.blocks, what, samples_.data());
+}
+
+void BeamSamples::load_masks(const SpectraGulp& gulp) {
   n_spectra_ = gulp.n_spectra;
-  const bool nibbles = gulp.blocks.format == SampleFormat::ci4;
-  bytes_ = nibbles ? 1 : 2;
-  const std::int64_t per_block = spectra_per_block(gulp.blocks.format);
-  const auto n_inputs = static_cast<std::int64_t>(order_.size());
-  samples_.resize(n_channels_ * n_spectra_ * n_inputs * bytes_);
-  const std::int64_t row = n_inputs * bytes_;
-  host.parallel_for(n_channels_, [&](std::int64_t c) {
-    for (std::int64_t first = 0; first < n_spectra_; first += per_block) {
-      const std::int64_t n = std::min(per_block, n_spectra_ - first);
-      for (std::int64_t k = 0; k < n_inputs; ++k) {
-        const std::byte* from = gulp.blocks.cell(first_channel_ + c, first / per_block, order_[k]);
-        std::byte* to = samples_.data() + (c * n_spectra_ + first) * row + k * bytes_;
-        for (std::int64_t t = 0; t < n; ++t, to += row) {
-          if (nibbles) {
-            to[0] = from[t];
-          } else {  // runs of 32 real, then 32 imaginary parts
-            const std::int64_t at = t / 32 * 64 + t % 32;
-            to[0] = from[at];
-            to[1] = from[at + 32];
-          }
-        }
-      }
-    }
-  });
+  bytes_ = beamform::sample_bytes(gulp.blocks.format);
   valid_ = gulp.valid;
   valid_words_ = gulp.valid_words;
   valid_channel_stride_words_ = gulp.valid_channel_stride_words;

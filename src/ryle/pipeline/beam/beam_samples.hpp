@@ -27,10 +27,13 @@ ArrayLayout with_inputs(ArrayLayout array, const BeamInputs& inputs);
 class BeamSamples {
  public:
   /// Engine input k is input order[k] of the gulps; channels [first, first + n).
-  BeamSamples(std::vector<std::int64_t> order, std::int64_t first_channel, std::int64_t n_channels);
+  BeamSamples(const std::vector<std::int64_t>& order, std::int64_t first_channel,
+              std::int64_t n_channels);
 
   /// Copies the samples, channels shared by the workers of `host`; the masks stay the gulp's.
   void load(const SpectraGulp& gulp, Queue& host);
+  /// The masks alone: the samples are read elsewhere.
+  void load_masks(const SpectraGulp& gulp);
   /// Spectra [begin, result) have one mask. @pre begin < spectra of the gulp
   std::int64_t end_of_run(std::int64_t begin) const;
   /// The gulp's spectra [begin, end), which lie in one run.
@@ -53,7 +56,7 @@ class BeamSamples {
   bool valid(std::int64_t channel, std::int64_t input, std::int64_t t) const;
   void find_runs(const SpectraGulp& gulp);
 
-  std::vector<std::int64_t> order_;
+  std::vector<std::int32_t> order_;
   std::int64_t first_channel_, n_channels_, n_spectra_ = 0;
   std::int64_t bytes_ = 1;
   std::vector<std::byte> samples_;  ///< [channel][time][input]

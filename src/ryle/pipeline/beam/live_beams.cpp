@@ -192,6 +192,7 @@ StreamBeams stream_beams(const ObservationConfig& config, const ArrayLayout& arr
   setup.n_pols = stream.inputs.n_pols;
   setup.format = metadata.format;
   setup.order = beamform::InputOrder::spectra;
+  setup.block_inputs = stream.inputs.order;
   setup.scale.clear();
   for (const std::int64_t input : stream.inputs.order)
     if (!metadata.scale.empty()) setup.scale.push_back(metadata.scale[input]);

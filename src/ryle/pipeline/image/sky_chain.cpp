@@ -81,12 +81,6 @@ SkyChain::SkyChain(Queue queue, const Setup& setup, std::vector<cf32> gains, Wat
     if (queue_.back_end() == BackEnd::cuda && any && tiles) x.implementation = "cuda:mma_s8";
     correlator_ = correlate::make_correlator(queue_, x);
   }
-  if (queue_.back_end() == BackEnd::cuda) {
-    const std::int64_t n_channels = setup_.sky.channels.n_channels;
-    device_blocks_ =
-        Buffer<std::byte>(dense_blocks_bytes(setup_.format, n_channels, setup_.max_gulp, n_inputs),
-                          MemorySpace::device);
-  }
   direction_step_ = kSteeringTurns / largest_baseline_waves(setup_.sky);
 }
 
@@ -144,13 +138,7 @@ void SkyChain::feed(const SpectraGulp& gulp) {
   RYLE_ASSERT(gulp.n_spectra > 0 && gulp.n_spectra <= std::min(image_.room(), setup_.max_gulp));
   const Stopwatch watch(busy_s_);
   if (image_.filled() == 0) begin_image();
-  ConstBlockView blocks = gulp.blocks;
-  if (device_blocks_.size() > 0) {
-    const std::int64_t bytes =
-        dense_blocks_bytes(setup_.format, blocks.n_channels, gulp.n_spectra, blocks.n_inputs);
-    copy_bytes(queue_, device_blocks_.data(), blocks.data, bytes);
-    blocks.data = device_blocks_.data();
-  }
+  const ConstBlockView blocks = blocks_for(queue_, gulp, own_blocks_);
   if (correlator_) {
     correlator_->execute(queue_, {blocks, gulp.n_spectra, gulp.valid, gulp.valid_words,
                                   gulp.valid_channel_stride_words});

@@ -93,7 +93,7 @@ class SkyChain {
   std::vector<cf32> gains_, next_gains_;
   std::unique_ptr<correlate::Correlator> correlator_;
   correlate::Sums sums_;
-  Buffer<std::byte> device_blocks_;  // CUDA only
+  DeviceBlocks own_blocks_;  // of gulps that no other node reads
   std::unique_ptr<image::VisImager> vis_imager_, vis_watcher_;
   std::unique_ptr<image::FieldImager> field_imager_, field_watcher_;
   Watch watch_;                // of the open image

@@ -47,6 +47,7 @@ BeamNode::BeamNode(const ObservationConfig& config, const StreamBeams& beams, Vo
       beams_(beams),
       ring_(ring),
       options_(options),
+      on_devices_(beams_on_devices(config)),
       samples_(beams.inputs.order, 0, beams.setup.frequency.n_channels),
       host_(Queue::cpu(static_cast<int>(config.runtime.threads))),
       absent_since_(beams.setup.frequency.n_channels) {
@@ -78,9 +79,15 @@ void BeamNode::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t se
   BeamInput input;
   {
     const Stopwatch watch(copy_s_);
-    samples_.load(gulp, host_);
-    input.samples = samples_.data();
-    input.channel_stride_bytes = samples_.channel_stride_bytes();
+    if (on_devices_) {  // they are put in order there
+      samples_.load_masks(gulp);
+      if (gulp.device == nullptr) own_blocks_.renew(gulp.blocks);
+      input.blocks = gulp.device != nullptr ? gulp.device : &own_blocks_;
+    } else {
+      samples_.load(gulp, host_);
+      input.samples = samples_.data();
+      input.channel_stride_bytes = samples_.channel_stride_bytes();
+    }
     input.n_spectra = gulp.n_spectra;
     input.first_tick = first;
     input.segment = segment;

@@ -68,7 +68,9 @@ class BeamNode final : public SpectraNode {
   const RunOptions& options_;
   std::unique_ptr<TriggerSocket> trigger_socket_;
   std::unique_ptr<BeamChain> chain_;  // its search has the ring
+  bool on_devices_;
   BeamSamples samples_;
+  DeviceBlocks own_blocks_;  // of gulps that no other node reads
   Queue host_;
   double copy_s_ = 0;
   std::atomic<std::int64_t> candidates_{0};

@@ -116,12 +116,16 @@ class LiveRun final : public LivePath {
     }
     const SampleClock clock = spectra_source_->clock(chunk->segment);
     data_tai_ns_ = clock.tai_ns(chunk->first_tick + chunk->n_ticks);
-    if (pairs_ != nullptr && nodes_.beams != nullptr) feed_pairs(*chunk);
-    if (!spectra_) return keep(chunk);
-    spectra_source_->unpack(*chunk, *spectra_);
-    keep(chunk);
     SpectraGulp gulp;
-    gulp.blocks = spectra_->blocks();
+    if (spectra_) {
+      spectra_source_->unpack(*chunk, *spectra_);
+      gulp.blocks = spectra_->blocks();
+      gulp.device = &device_blocks_;
+      device_blocks_.renew(gulp.blocks);
+    }
+    if (pairs_ != nullptr && nodes_.beams != nullptr) feed_pairs(*chunk, gulp.device);
+    keep(chunk);
+    if (!spectra_) return;
     gulp.n_spectra = spectra_->n_spectra;
     gulp.valid = spectra_->valid();
     gulp.valid_words = spectra_->mask.words;
@@ -267,13 +271,16 @@ class LiveRun final : public LivePath {
     }
     nodes_ = make_nodes(config_, input.array, input.metadata, beams ? &*beams : nullptr,
                         ring_.get(), true, options_);
-    if (nodes_.reads_blocks()) spectra_ = std::make_unique<SpectraBlocks>(input.shape);
+    const auto memory = config_.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
+    if (nodes_.reads_blocks()) spectra_ = std::make_unique<SpectraBlocks>(input.shape, memory);
     bits_per_s_ = input.bits_per_s();
   }
 
-  // Packets as they came are what the beamformer takes.
-  void feed_pairs(const Chunk& chunk) {
+  // Packets as they came are what the beamformer takes; a device that has the blocks of all nodes
+  // makes that order of them.
+  void feed_pairs(const Chunk& chunk, DeviceBlocks* blocks) {
     BeamInput input;
+    input.blocks = blocks;
     input.samples = chunk.payload.data();
     input.channel_stride_bytes = pairs_->channel_stride_bytes();
     input.n_spectra = chunk.n_ticks;
@@ -329,6 +336,7 @@ class LiveRun final : public LivePath {
   Nodes nodes_;
   std::unique_ptr<SamplePath> samples_;  // feeds the nodes
   std::unique_ptr<SpectraBlocks> spectra_;
+  DeviceBlocks device_blocks_;  // of spectra_
   std::vector<std::uint64_t> present_;
   std::vector<Chunk*> freed_;
 };

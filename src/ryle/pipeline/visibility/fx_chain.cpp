@@ -488,6 +488,10 @@ void FxChain::hand_on(std::int64_t n) {
   gulp.n_spectra = n;
   gulp.valid = part.valid.data();
   gulp.valid_words = words_for_bits(n);
+  spectra_on_devices_.renew(gulp.blocks);
+  if (part.queue.back_end() == BackEnd::cuda)
+    spectra_on_devices_.provide(part.queue, part.blocks.data());
+  gulp.device = &spectra_on_devices_;
   setup_.on_spectra(gulp, next_spectrum_, segment_, clock_);
 }
 

@@ -157,7 +157,8 @@ class FxChain {
   std::vector<cf32> calibration_;
   std::vector<double> scale_;
   std::vector<channelize::LevelStatistics> first_levels_;
-  Buffer<std::byte> host_blocks_;  // of a device, for on_spectra
+  Buffer<std::byte> host_blocks_;    // of a device, for on_spectra
+  DeviceBlocks spectra_on_devices_;  // the same spectra where they were made
   std::int64_t filter_length_ = 0;
   std::int64_t step_ = 0;
   std::int64_t segment_ = -1;

@@ -24,12 +24,7 @@ SpectraChain::SpectraChain(Queue queue, const Setup& setup, FxChain::DumpSink si
       queue_(std::move(queue)),
       sink_(std::move(sink)),
       correlator_(correlate::make_correlator(queue_, correlator_config(setup))),
-      dump_(setup.spectra_per_dump) {
-  if (queue_.back_end() != BackEnd::cuda) return;
-  device_blocks_ = Buffer<std::byte>(
-      dense_blocks_bytes(setup_.format, setup_.n_channels, setup_.max_gulp, setup_.n_inputs),
-      MemorySpace::device);
-}
+      dump_(setup.spectra_per_dump) {}
 
 SpectraChain::~SpectraChain() = default;
 
@@ -41,13 +36,7 @@ std::int64_t SpectraChain::advance(std::int64_t first, std::int64_t segment,
 void SpectraChain::feed(const SpectraGulp& gulp) {
   RYLE_ASSERT(gulp.n_spectra > 0 && gulp.n_spectra <= std::min(dump_.room(), setup_.max_gulp));
   const auto start = std::chrono::steady_clock::now();
-  ConstBlockView blocks = gulp.blocks;
-  if (device_blocks_.size() > 0) {
-    copy_bytes(
-        queue_, device_blocks_.data(), blocks.data,
-        dense_blocks_bytes(setup_.format, blocks.n_channels, gulp.n_spectra, blocks.n_inputs));
-    blocks.data = device_blocks_.data();
-  }
+  const ConstBlockView blocks = blocks_for(queue_, gulp, own_blocks_);
   correlator_->execute(queue_, {blocks, gulp.n_spectra, gulp.valid, gulp.valid_words,
                                 gulp.valid_channel_stride_words});
   queue_.synchronize();  // the caller's buffers are used again for the next gulp

@@ -51,7 +51,7 @@ class SpectraChain {
   Queue queue_;
   FxChain::DumpSink sink_;
   std::unique_ptr<correlate::Correlator> correlator_;
-  Buffer<std::byte> device_blocks_;  // CUDA only
+  DeviceBlocks own_blocks_;  // of gulps that no other node reads
   Integration dump_;
   double busy_s_ = 0;
 };
