@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Injects pulses into noise, searches, prints the tables of docs/search_recovery.md; fails when a bound is missed.
+# Injects pulses into noise, searches, prints the tables of docs/search_recovery.md and decision 0023; fails when a bound is missed.
 # search_recovery.sh BUILD [PHASES [SEEDS [FEWER_SEEDS [OUT [SECONDS [DEVICE]]]]]]: 16 20 20 is the grid of the design (7 core-hours), 8 1 1
 # 10 minutes of a core. FEWER_SEEDS for 4, 2 and 1 bit and the tree, 0: 8 bit alone. OUT (default: the build directory) gets the page and
 # the picture, which are reviewed before they replace those in docs, and a line of numbers for each part that is done: what has one is

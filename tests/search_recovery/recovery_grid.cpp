@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // T-DD-16: pulses of known S/N through the whole search, without noise and with it; false alarms.
-// Prints the page docs/search_recovery.md; exit status 1 when a bound is missed.
+// Prints the tables of the page and of decision 0023; exit status 1 when a bound is missed.
 #include <fmt/format.h>
 
 #include <array>
