@@ -3,6 +3,7 @@
 #include "bench/chain/chain.hpp"
 #include "bench/chain/devices.hpp"
 #include "bench/chain/grid_files.hpp"
+#include "bench/chain/nodes.hpp"
 #include "bench/chain/stream.hpp"
 
 #include <fmt/format.h>
@@ -42,12 +43,14 @@ void add_bench(CLI::App& app, Context& context) {
   sub->add_option(
          "engine", *engine,
          "beamform, chain (beams and search on a GPU), correlate, channelize, devices (X on all "
-         "GPUs), grid, image, ingest, levels (the published correlators of GPUs), path, search or "
-         "stream (F and X of samples in host memory "
+         "GPUs), grid, image, ingest, levels (the published correlators of GPUs), nodes (the "
+         "products "
+         "of --observation on one stream), path, search or stream (F and X of samples in host "
+         "memory "
          "on a GPU)")
       ->required()
       ->check(CLI::IsMember({"beamform", "chain", "correlate", "channelize", "devices", "grid",
-                             "image", "ingest", "levels", "path", "search", "stream"}));
+                             "image", "ingest", "levels", "nodes", "path", "search", "stream"}));
   sub->add_option("--implementation", options->implementation,
                   "auto, all or a name that `ryle info` lists");
   sub->add_option("--workers", options->n_workers, "threads")
@@ -65,9 +68,12 @@ void add_bench(CLI::App& app, Context& context) {
   sub->add_option(
       "--files", files->folder,
       "grid: from an HDF5 file to FITS files in this folder, such as /dev/shm, instead");
+  auto observation = std::make_shared<std::string>();
+  sub->add_option("--observation", *observation,
+                  "nodes: an observation whose spectra come from outside");
   add_common(*sub, context);
-  sub->callback([&context, engine, options, files] {
-    context.action = [&context, engine, options, files] {
+  sub->callback([&context, engine, options, files, observation] {
+    context.action = [&context, engine, options, files, observation] {
       bool all_verified = true;
       const bench::Emit emit = [&](const bench::Result& r) {
         all_verified = all_verified && r.verified;
@@ -87,6 +93,7 @@ void add_bench(CLI::App& app, Context& context) {
       if (*engine == "image") bench::bench_image(*options, emit);
       if (*engine == "ingest") bench::bench_ingest(*options, emit);
       if (*engine == "levels") bench::bench_levels(*options, emit);
+      if (*engine == "nodes") bench::bench_nodes(*observation, *options, emit);
       if (*engine == "path") bench::bench_path(*options, emit);
       if (*engine == "stream") bench::bench_stream(*options, emit);
       if (*engine == "search") bench::bench_search(*options, emit);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // bench_chain [--quick] [--devices 0,1] [--beams N] [--block N] [--streams N] [--trials N]: gate S4
 // without the rest of `ryle`. bench_chain stream | devices | grid | live --observation FILE
-// [--blocks N]: F and X of a stream, X on several devices, maps from files, the stages of a live
-// run of beams. One JSON object a line.
+// [--blocks N] | nodes --observation FILE: F and X of a stream, X on several devices, maps from
+// files, the stages of a live run of beams, all nodes of a run on one stream. One JSON object a
+// line.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "bench/chain/devices.hpp"
 #include "bench/chain/grid_files.hpp"
 #include "bench/chain/live.hpp"
+#include "bench/chain/nodes.hpp"
 #include "bench/chain/stream.hpp"
 
 int main(int argc, char** argv) {
@@ -23,6 +25,7 @@ int main(int argc, char** argv) {
   bool devices = false;
   bool grid = false;
   bool live = false;
+  bool nodes = false;
   ryle::bench::GridFilesOptions files;
   ryle::bench::LiveOptions living;
   ryle::bench::StreamOptions streaming;
@@ -34,6 +37,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[k], "devices") == 0) devices = true;
     if (std::strcmp(argv[k], "grid") == 0) grid = true;
     if (std::strcmp(argv[k], "live") == 0) live = true;
+    if (std::strcmp(argv[k], "nodes") == 0) nodes = true;
     if (std::strcmp(argv[k], "--observation") == 0) living.observation = value;
     if (std::strcmp(argv[k], "--blocks") == 0) living.n_blocks = std::atoi(value);
     if (std::strcmp(argv[k], "--folder") == 0) files.folder = value;
@@ -66,6 +70,8 @@ int main(int argc, char** argv) {
       ryle::bench::bench_stream(options, emit, streaming);
     } else if (grid) {
       ryle::bench::bench_grid_files(options, files, emit);
+    } else if (nodes) {
+      ryle::bench::bench_nodes(living.observation, options, emit);
     } else if (live) {
       ryle::bench::bench_live(living, emit);
     } else if (devices) {

@@ -57,6 +57,22 @@ def test_gains_of_the_observation_reach_the_beams(tmp_path):
     assert power["not told"] < 0.2 * power["plain"]
 
 
+@pytest.mark.parametrize("example, settings, path, keys", [
+    ("mwa32t.toml", ['output.files=["x.uvh5","./x.uvh5"]'], "x.uvh5", ["output.files", "output.files"]),
+    ("best2.toml", ["image.cadence_s=0.5", 'image.watch=["sun"]', "image.light_curves=out/best2.sqlite"], "best2.sqlite",
+     ["image.light_curves", "candidates of the search"]),
+    ("mwa32t.toml", ["runtime.metrics_file=out/mwa32t.uvh5"], "mwa32t.uvh5", ["output.ms, uvfits, uvh5", "runtime.metrics_file"]),
+    ("mwa32t.toml", [f'output.files=["{EXAMPLES}/mwa32t.csv"]'], "mwa32t.csv", ["telescope.layout", "output.files"]),
+])
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_two_products_on_one_path_are_refused(tmp_path, command, example, settings, path, keys):
+    done = run(command, EXAMPLES / example, *[word for s in settings for word in ("--set", s)], check=78, cwd=tmp_path)
+    assert f"{path} is asked for twice" in done.stderr
+    for key in keys:
+        assert key in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_file_and_line_of_a_key_without_effect_are_named(tmp_path):
     copy = tmp_path / "obs.toml"
     copy.write_text((EXAMPLES / "mwa32t.toml").read_text() + "\n[search]\ndm_max = 100\n")

@@ -152,6 +152,25 @@ def test_disk_full_keeps_the_data_path_alive(small_disk):
     assert "mwa32t.uvh5" not in names(small_disk), "nothing incomplete under the final name"
 
 
+def test_one_writer_that_fails_does_not_stop_the_others(small_disk, tmp_path):
+    """Visibilities go to a disk that fills up; all images of the same spectra are made elsewhere."""
+    running = start(*live_arguments(tmp_path / "out", f'output.files=["{small_disk}/x.uvh5"]', "output.pictures=false",
+                                    "image.cadence_s=0.25", "image.n_pixels=64", duration_s=2.0, kinds=ALL_TCP))
+    part = small_disk / ".x.uvh5.part"
+    wait_for(lambda: part.exists() and part.stat().st_size > 5_000_000)
+    with contextlib.suppress(OSError), open(small_disk / "other", "wb", buffering=0) as other:
+        while other.write(bytes(1 << 16)):
+            pass
+    out, err = running.communicate(timeout=200)
+    assert running.returncode == 74, err
+    s = json.loads(out.strip().splitlines()[-1])
+    check_conservation(s)
+    assert s["data_s"] > 1.9 and s["lost_samples"] == 0
+    assert [e for e in s["errors"] if "x.uvh5" in e], s["errors"]
+    images = [fits.getheader(p) for p in (tmp_path / "out").glob("*_image_*.fits")]
+    assert len(images) == s["image"]["images"] >= 7 and "x.uvh5" not in names(small_disk)
+
+
 def test_read_only_directory(tmp_path):
     target = tmp_path / "file"
     target.write_text("")

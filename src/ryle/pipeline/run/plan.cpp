@@ -16,6 +16,7 @@
 #include "ryle/ingest/sender_list.hpp"
 #include "ryle/pipeline/config/config_effect.hpp"
 #include "ryle/pipeline/run/graph.hpp"
+#include "ryle/pipeline/run/outputs.hpp"
 #include "ryle/pipeline/run/run_memory.hpp"
 #include "ryle/pipeline/visibility/horizon.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
@@ -326,6 +327,7 @@ void describe_ports(const FxChain::Setup& s, const SampleMetadata& metadata, Pla
 
 Plan make_plan(const ObservationConfig& config) {
   reject_keys_without_effect(config);
+  require_distinct_outputs(config);
   const SenderList checked(config.source.allowed_senders);  // refuses what a receiver would
   Plan plan;
   plan.source = config.source.kind == "file" ? config.source.file : config.source.format + " live";

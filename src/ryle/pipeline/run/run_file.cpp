@@ -13,6 +13,7 @@
 #include "ryle/pipeline/image/sky_products.hpp"
 #include "ryle/pipeline/image/voltage_imaging.hpp"
 #include "ryle/pipeline/run/graph.hpp"
+#include "ryle/pipeline/run/outputs.hpp"
 #include "ryle/pipeline/run/run.hpp"
 #include "ryle/pipeline/run/sample_path.hpp"
 #include "ryle/pipeline/visibility/horizon.hpp"
@@ -222,6 +223,7 @@ RunSummary run_kind(const ObservationConfig& config, const RunOptions& options) 
 
 RunSummary run_observation(const ObservationConfig& config, const RunOptions& options) {
   reject_keys_without_effect(config);
+  require_distinct_outputs(config);
   RunSummary summary = run_kind(config, options);
   note_what_is_missing(config, summary);
   return summary;
