@@ -110,6 +110,21 @@ TEST(Capture, FragmentsAreJoinedInAnyOrderAndLostOnesCounted) {
   }
 }
 
+// Two datagrams between the same sockets on their way at once: their numbers keep them apart.
+TEST(Capture, FragmentsOfTwoDatagramsMayComeInTurns) {
+  FrameCapture writer;
+  const auto a = payload_of(3000, 1), b = payload_of(3000, 2);
+  writer.udp(kStart_ns, a, 1480, {0});
+  writer.udp(kStart_ns + 1, b, 1480, {0});
+  writer.again(1);
+  writer.udp(kStart_ns + 2, a, 1480, {1, 2});
+  writer.udp(kStart_ns + 3, b, 1480, {1, 2});
+  const auto all = read_all(writer.bytes());
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].payload, a);
+  EXPECT_EQ(all[1].payload, b);
+}
+
 TEST(Capture, WhatIsNoDatagramIsCountedByWhatItIs) {
   FrameCapture writer;
   writer.other(kStart_ns, 6);

@@ -65,6 +65,8 @@ class FrameCapture {
     for (const std::size_t k : order) record(unix_ns, framed(parts[k]));
   }
   /// A packet of another protocol of IP.
+  /// The next datagram is a part of the one of this number, counted from 1.
+  void again(std::uint32_t number) { id_ = number - 1; }
   void other(std::int64_t unix_ns, std::uint8_t protocol) {
     record(unix_ns, framed(ip(protocol, Bytes(20))));
   }
