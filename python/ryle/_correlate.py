@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The X-engine: spectra to visibilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _arrays, _ryle
+from ._arrays import Array
+from ._spectra import Spectra, valid_planes
+
+_GULP_BYTES = 64 << 20
+
+
+class Visibilities:
+    """Products of all pairs of inputs.
+
+    Attributes
+    ----------
+    sums : array [channel, baseline, 2] of int64 or [channel, baseline] of complex128
+        ``sum_t v_i conj(v_j)``, i <= j: of integer formats exact, with a last axis (re, im).
+    counts : array of uint32 [channel, baseline]
+        Spectra in which both inputs were valid.
+    n_spectra : int
+        That were added, lost ones included.
+    array : array of complex128 [channel, baseline]
+        Means ``sums / counts``; 0 where the count is 0.
+    frequency_hz : array [channel] or None
+    provenance : dict
+    """
+
+    axes = ("channel", "baseline")
+
+    def __init__(self, sums: Array, counts: Array, n_spectra: int, n_inputs: int, frequency_hz: Array | None,
+                 provenance: dict[str, Any]) -> None:
+        self.sums = sums
+        self.counts = counts
+        self.n_spectra = n_spectra
+        self.n_inputs = n_inputs
+        self.frequency_hz = frequency_hz
+        self.provenance = provenance
+        self._array: Array | None = None
+
+    @property
+    def array(self) -> Array:
+        if self._array is None:
+            total = self.sums if self.sums.dtype.kind == "c" else self.sums[..., 0] + 1j * self.sums[..., 1]
+            self._array = np.divide(total, self.counts, out=np.zeros(total.shape, np.complex128), where=self.counts > 0)
+        return self._array
+
+    @property
+    def pairs(self) -> Array:
+        """Inputs i <= j of each baseline, number j (j + 1) / 2 + i. @shape [baseline, 2]"""
+        j, i = np.tril_indices(self.n_inputs)
+        return np.stack((i, j), axis=1)
+
+    def matrix(self) -> Array:
+        """The means as a Hermitian matrix. @shape [channel, i, j]"""
+        i, j = self.pairs.T
+        full = np.zeros((self.array.shape[0], self.n_inputs, self.n_inputs), np.complex128)
+        full[:, j, i] = self.array.conj()
+        full[:, i, j] = self.array
+        return full
+
+    def __repr__(self) -> str:
+        return f"Visibilities({self.counts.shape[0]} channels, {self.counts.shape[1]} baselines of {self.n_inputs} inputs, " \
+               f"{self.n_spectra} spectra)"
+
+    def plot(self, ax: Any = None, channel: int | None = None) -> Any:
+        """Draws the matrix of amplitudes, of one channel or the mean over all; needs matplotlib."""
+        from . import _plot
+
+        return _plot.matrix(self, ax, channel)
+
+
+class Correlator:
+    """Plan of a correlator: adds gulps until `finish`.
+
+    Parameters
+    ----------
+    n_inputs, n_channels : int
+    format : str
+        ci4, ci8, ci16 or cf32.
+    max_spectra : int
+        Done at a time, between looks at Ctrl-C.
+    implementation : str
+        "auto", or one of ``ryle.implementations()["correlate"]``. Integer formats give the same bits with each.
+
+    Examples
+    --------
+    >>> import numpy as np, ryle
+    >>> plan = ryle.Correlator(2, 1)
+    >>> plan.execute(np.array([[[[1, 2], [3, 4]]]], np.int8))
+    >>> plan.finish().array
+    array([[ 5.+0.j, 11.+2.j, 25.+0.j]])
+    """
+
+    def __init__(self, n_inputs: int, n_channels: int, *, format: str = "ci8", max_spectra: int = 8192,
+                 implementation: str = "auto") -> None:
+        self._n_inputs, self._n_channels, self._format = n_inputs, n_channels, format
+        self._frequency_hz: Array | None = None
+        self._plan = _ryle.Correlator(n_inputs, n_channels, format, max_spectra, implementation)
+
+    @property
+    def implementation(self) -> str:
+        return self._plan.implementation
+
+    def cost(self) -> dict[str, float]:
+        """Operations and bytes per spectrum, bytes of accumulators and scratch memory."""
+        return dict(self._plan.cost())
+
+    def execute(self, spectra: Any, *, valid: Any = None) -> None:
+        """Adds spectra: `Spectra`, or an array [channel, time, input] with its mask.
+
+        Parameters
+        ----------
+        spectra : Spectra or array [channel, time, input]
+            complex64; int8 or int16 with a last axis (re, im); uint8 (4 + 4 bits); any strides.
+        valid : array of bool [input, time] or [channel, input, time], optional
+            False: absent. `Spectra` have their own.
+        """
+        if isinstance(spectra, Spectra):
+            if valid is not None:
+                raise ValueError("Spectra have a mask of their own; give the array and a mask: spectra.array, valid=...")
+            self._frequency_hz = spectra.frequency_hz
+            self._plan.execute(spectra.blocks)
+            return
+        view, format_name = _arrays.samples(spectra, "spectra", 3, "[channel, time, input]", real=False)
+        if format_name != self._format:
+            raise TypeError(f"spectra are {format_name}, the plan takes {self._format}")
+        planes = valid_planes(valid, view.shape)
+        size = int(np.prod(view.shape[2:])) * view.itemsize * view.shape[0]
+        gulp = max(128, _GULP_BYTES // size // 128 * 128)
+        for first in range(0, view.shape[1], gulp):
+            piece = None if planes is None else np.ascontiguousarray(planes[..., first: first + gulp])
+            self._plan.execute(_ryle.Blocks.of(view[:, first: first + gulp], format_name, piece))
+
+    def finish(self) -> Visibilities:
+        """Everything since the last call, and begins anew."""
+        sums, counts, n_spectra = self._plan.finish()
+        return Visibilities(sums, counts, n_spectra, self._n_inputs, self._frequency_hz,
+                            {"version": _ryle.version(), "implementation": self.implementation})
+
+    def reset(self) -> None:
+        """Forgets everything added."""
+        self._plan.reset()
+
+
+def correlate(spectra: Any, *, valid: Any = None, implementation: str = "auto") -> Visibilities:
+    """Visibilities of all pairs of inputs: ``V_ij = sum_t v_i conj(v_j)``, i <= j.
+
+    Parameters
+    ----------
+    spectra : Spectra or array [channel, time, input]
+        As `Correlator.execute` takes them.
+    valid : array of bool [input, time] or [channel, input, time], optional
+    implementation : str
+
+    Returns
+    -------
+    Visibilities
+
+    Examples
+    --------
+    >>> import numpy as np, ryle
+    >>> v = ryle.correlate(np.full((1, 10, 2), 1 + 2j, np.complex64))
+    >>> v.array[0, 0], int(v.counts[0, 0]), v.pairs.tolist()
+    ((5+0j), 10, [[0, 0], [0, 1], [1, 1]])
+    """
+    if isinstance(spectra, Spectra):
+        n_channels, n_spectra, n_inputs = spectra.shape
+        format_name = spectra.format
+    else:
+        view, format_name = _arrays.samples(spectra, "spectra", 3, "[channel, time, input]", real=False)
+        n_channels, n_spectra, n_inputs = view.shape[:3]
+    plan = Correlator(n_inputs, n_channels, format=format_name, max_spectra=min(max(n_spectra, 128), 8192), implementation=implementation)
+    plan.execute(spectra, valid=valid)
+    return plan.finish()

@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files: whatever `ryle info` knows, as arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Iterator
+
+import numpy as np
+
+from . import _arrays, _ryle
+from ._arrays import Array
+from ._errors import ConfigError, DataError, Error, UnsupportedError
+from ._image import Image, picture_image
+from ._observation import Observation
+from ._spectra import Spectra
+from ._units import number, numbers, time_of, utc
+
+
+
+class Recording:
+    """A file of voltages: samples in time, or spectra.
+
+    Attributes
+    ----------
+    info : dict
+        Format, inputs, samples or spectra (n_ticks), start, rate, frequencies, header, warnings.
+    """
+
+    def __init__(self, reader: _ryle.Recording, path: str) -> None:
+        self._reader = reader
+        self.path = path
+        self.info: dict[str, Any] = dict(reader.info())
+
+    def __len__(self) -> int:
+        return int(self.info["n_ticks"])
+
+    @property
+    def channelized(self) -> bool:
+        return bool(self.info["channelized"])
+
+    @property
+    def start(self) -> Any:
+        """astropy Time of the first sample; needs astropy."""
+        return time_of(self.info["start_tai_ns"])
+
+    @property
+    def frequency_hz(self) -> Array:
+        """Centers of the channels. @shape [channel]"""
+        return np.asarray(self.info["first_center_hz"] + self.info["channel_width_hz"] * np.arange(self.info["n_channels"]))
+
+    def _span(self, first: int, n: int | None) -> tuple[int, int]:
+        count = len(self) - first if n is None else n
+        if first < 0 or count < 0:
+            raise ValueError(f"{self.path} has {len(self)} samples; {first} + {count} were asked for")
+        return first, count
+
+    def samples(self, first: int = 0, n: int | None = None) -> tuple[Array, Array]:
+        """Samples of all inputs as they stand for, and which are there.
+
+        Returns
+        -------
+        samples : array [input, time], of complex ones with a last axis (re, im)
+            int8 of up to 8 bits, int16 of 16, float32 of floats: what `channelize` takes. Absent ones hold anything.
+        valid : array of bool [input, time]
+        """
+        if self.channelized:
+            raise DataError(f"{self.path} holds spectra: call spectra()")
+        first, n = self._span(first, n)
+        values, valid = self._reader.read_samples(first, n)
+        return np.asarray(values).swapaxes(0, 1), np.asarray(valid).view(np.bool_)
+
+    def spectra(self, first: int = 0, n: int | None = None, **settings: Any) -> Spectra:
+        """Spectra, read or (of samples) made.
+
+        Parameters
+        ----------
+        first, n : int
+            Spectra, or samples that they are made of.
+        **settings
+            Of samples those of `channelize`, with n_channels.
+        """
+        if not self.channelized:
+            values, valid = self.samples(first, n)
+            from ._spectra import channelize
+
+            if self.info["rate_hz"] is not None:
+                settings.setdefault("sample_rate_hz", self.info["rate_hz"])
+            settings.setdefault("reference_hz", self.info["reference_hz"])
+            settings.setdefault("inverted_band", self.info["inverted_band"])
+            if "n_channels" not in settings:
+                raise ValueError("samples need n_channels")
+            return channelize(values, settings.pop("n_channels"), valid=valid, **settings)
+        if settings:
+            raise ValueError(f"{self.path} holds spectra; {', '.join(settings)} would be of samples")
+        first, n = self._span(first, n)
+        values, valid = self._reader.read_spectra(first, n)
+        array = np.asarray(values).swapaxes(0, 1)
+        mask = np.asarray(valid).view(np.bool_)
+        interval = 1.0 / self.info["rate_hz"] if self.info["rate_hz"] else 0.0
+        view, format_name = _arrays.samples(array, "spectra", 3, "[channel, time, input]", real=False)
+        return Spectra(_ryle.Blocks.of(view, format_name, None if mask.all() else mask), self.frequency_hz, self.info["channel_width_hz"],
+                       interval, first * interval, provenance={"version": _ryle.version(), "file": self.path})
+
+    def __repr__(self) -> str:
+        return f"Recording({self.path!r}, {self.info['format']}, {self.info['n_inputs']} inputs, {len(self)} " \
+               f"{'spectra' if self.channelized else 'samples'})"
+
+
+class VisibilityFile:
+    """A file of visibilities, read whole: Measurement Set, UVFITS or UVH5.
+
+    Attributes
+    ----------
+    info : dict
+        Telescope, site, antennas (name, east north up in m), inputs, frequencies, phase center, times, unit, provenance.
+    """
+
+    def __init__(self, file: _ryle.VisibilityFile, path: str) -> None:
+        self._file = file
+        self.path = path
+        self.info: dict[str, Any] = dict(file.info())
+        self._data: Array | None = None
+        self._counts: Array | None = None
+
+    axes = ("time", "channel", "baseline", "pol")
+
+    @property
+    def data(self) -> Array:
+        """Means V_ij of antennas i <= j, number j (j + 1) / 2 + i; 0 where the count is 0. @shape [time, channel, baseline, pol]"""
+        if self._data is None:
+            self._data = np.asarray(self._file.data())
+        return self._data
+
+    @property
+    def counts(self) -> Array:
+        """Spectra behind each value; 0 = flagged. @shape as data"""
+        if self._counts is None:
+            self._counts = np.asarray(self._file.counts())
+        return self._counts
+
+    @property
+    def frequency_hz(self) -> Array:
+        return np.asarray(self.info["first_center_hz"] + self.info["channel_width_hz"] * np.arange(self.info["n_channels"]))
+
+    @property
+    def antenna_m(self) -> Array:
+        """East, north and up. @shape [antenna, 3]"""
+        return np.array([position for _, position in self.info["antennas"]])
+
+    @property
+    def time(self) -> Any:
+        """astropy Time of the middles of the integrations; needs astropy."""
+        return time_of(self.info["centroid_tai_ns"])
+
+    def image(self, *, n_pixels: int = 256, width: float = 2.0, channel_average: int = 1, autos: bool = False, equalize: bool | None = None,
+              taper_fwhm: float = 0.0, stokes: str = "I", path: str = "auto", max_error: float = 1e-5, weighting: str = "natural",
+              robust: float = 0.0, implementation: str = "auto") -> Image:
+        """A dirty image about the phase center, of all integrations; see `ryle.image`.
+
+        `equalize` divides V_ij by sqrt(V_ii V_jj), which gives inputs of unknown gain the same weight; None: where the data
+        are not in Jy, as `ryle image` does.
+        """
+        chosen = self.info["unit"] != "Jy" if equalize is None else equalize
+        return picture_image(self._file.image(n_pixels, width, channel_average, autos, chosen, taper_fwhm, stokes, path, max_error,
+                                              weighting, robust, implementation))
+
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Writes .uvfits, .uvh5 or (with casacore) .ms."""
+        self._file.write(os.fspath(path), overwrite)
+
+    def __repr__(self) -> str:
+        return f"VisibilityFile({self.path!r}, {len(self.info['antennas'])} antennas, {self.info['n_channels']} channels, " \
+               f"{len(self.info['centroid_tai_ns'])} integrations)"
+
+
+class Filterbank:
+    """Detected power against time and frequency: SIGPROC or PSRFITS."""
+
+    def __init__(self, reader: _ryle.Filterbank, path: str) -> None:
+        self._reader = reader
+        self.path = path
+        self.info: dict[str, Any] = dict(reader.info())
+        #: Centers of the channels, ascending. @shape [channel]
+        self.frequency_hz: Array = np.asarray(self.info.pop("channel_center_hz"))
+
+    axes = ("channel", "time")
+
+    def __len__(self) -> int:
+        return int(self.info["n_samples"])
+
+    @property
+    def interval_s(self) -> float:
+        return float(self.info["sample_interval_s"])
+
+    @property
+    def start(self) -> Any:
+        """astropy Time (UTC) of the first sample; needs astropy."""
+        from astropy.time import Time
+
+        return Time(self.info["start_mjd_utc"], format="mjd", scale="utc")
+
+    def read(self, first: int = 0, n: int | None = None) -> Array:
+        """Samples as numbers, channels in ascending frequency. @shape [channel, time] float32"""
+        return np.asarray(self._reader.read(first, len(self) - first if n is None else n))
+
+    def __repr__(self) -> str:
+        return f"Filterbank({self.path!r}, {self.info['n_channels']} channels, {len(self)} samples of {self.interval_s:.4g} s)"
+
+
+class ImageCube:
+    """All-sky images one after the other, in HDF5."""
+
+    def __init__(self, reader: _ryle.ImageCube, path: str) -> None:
+        self._reader = reader
+        self.path = path
+        self.info: dict[str, Any] = {"kind": "image cube", "images": len(reader)}
+
+    def __len__(self) -> int:
+        return len(self._reader)
+
+    def __getitem__(self, index: int) -> Image:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"image {index} of {len(self)}")
+        return picture_image(self._reader.image(index % len(self)))
+
+    def __iter__(self) -> Iterator[Image]:
+        return (self[k] for k in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"ImageCube({self.path!r}, {len(self)} images)"
+
+
+class FitsImage:
+    """An image in FITS, Ryle's or another's.
+
+    Attributes
+    ----------
+    data : array
+    header : astropy Header
+    wcs : astropy WCS
+    info : dict
+    """
+
+    def __init__(self, path: str, info: dict[str, Any]) -> None:
+        self.path = path
+        self.info = info
+
+    @property
+    def data(self) -> Array:
+        return np.asarray(self._hdu()[0])
+
+    @property
+    def header(self) -> Any:
+        return self._hdu()[1]
+
+    @property
+    def wcs(self) -> Any:
+        from astropy.wcs import WCS
+
+        return WCS(self.header)
+
+    def _hdu(self) -> tuple[Any, Any]:
+        from astropy.io import fits
+
+        with fits.open(self.path) as hdus:
+            for hdu in hdus:
+                if hdu.is_image and hdu.data is not None:
+                    return np.array(hdu.data), hdu.header
+        raise DataError(f"{self.path}: no image in it")
+
+    def __repr__(self) -> str:
+        return f"FitsImage({self.path!r})"
+
+
+class Scans:
+    """Single-dish scans: samples with a place on the sky each."""
+
+    def __init__(self, reader: _ryle.Scans, path: str) -> None:
+        self._reader = reader
+        self.path = path
+        self.info: dict[str, Any] = dict(reader.info())
+
+    @property
+    def frequency_hz(self) -> Array:
+        return np.asarray(self.info["first_center_hz"] + self.info["channel_width_hz"] * np.arange(self.info["n_channels"]))
+
+    def positions(self) -> tuple[Array, Array]:
+        """Longitudes and latitudes in degrees. @shape [sample]"""
+        longitude, latitude = self._reader.positions()
+        return np.asarray(longitude), np.asarray(latitude)
+
+    def read(self, first_channel: int = 0, n_channels: int | None = None) -> Array:
+        """Values. @shape [channel, sample] float32"""
+        n = int(self.info["n_channels"]) - first_channel if n_channels is None else n_channels
+        return np.asarray(self._reader.read(first_channel, n))
+
+    def __repr__(self) -> str:
+        return f"Scans({self.path!r}, {self.info['n_samples']} samples, {self.info['n_channels']} channels)"
+
+
+class Contents:
+    """A file that is known, and whose contents are told: packets, light curves, candidates, tables."""
+
+    def __init__(self, path: str, info: dict[str, Any]) -> None:
+        self.path = path
+        self.info = info
+
+    def __repr__(self) -> str:
+        return f"Contents({self.path!r}, {self.info.get('kind', '')})"
+
+
+AnyFile = Recording | VisibilityFile | Filterbank | ImageCube | FitsImage | Scans | Contents | Observation
+
+
+def read_visibilities(path: str | os.PathLike[str], *, column: str = "", conjugate: str = "auto") -> VisibilityFile:
+    """A Measurement Set, UVFITS or UVH5 file, whole.
+
+    Parameters
+    ----------
+    path : str or path
+    column : str
+        Of a Measurement Set: DATA, CORRECTED_DATA or MODEL_DATA.
+    conjugate : {"auto", "no", "yes"}
+        Whether values must be conjugated to be ``<v_i conj(v_j)>``, i <= j; "auto" goes by the file's uvw.
+    """
+    name = os.fspath(path)
+    return VisibilityFile(_ryle.read_visibilities(name, column, conjugate), name)
+
+
+def open_recording(path: str | os.PathLike[str], *, format: str = "auto", sample_rate_hz: Any = 0.0, reference_hz: Any = 0.0,
+                   start: Any = "", axis_order: str = "") -> Recording:
+    """A file of voltages.
+
+    Parameters
+    ----------
+    path : str or path
+    format : str
+        "auto", or one of mwa32t, mwa32t-interleaved, tbf, tbx, tbn, tart, vdif, guppi, dada, voltages.
+    sample_rate_hz, reference_hz, start, axis_order
+        What formats do not say themselves; `start` is UTC text or an astropy Time.
+    """
+    name = os.fspath(path)
+    reader = _ryle.open_recording(name, format, number(sample_rate_hz, "Hz"), number(reference_hz, "Hz"), utc(start), axis_order)
+    return Recording(reader, name)
+
+
+def _by_content(name: str) -> AnyFile:
+    if _ryle.is_capture_file(name):
+        return Contents(name, {"kind": "captured packets"})
+    container = _ryle.container_of(name)
+    if container == "hdf5" and _ryle.is_image_cube(name):
+        return ImageCube(_ryle.ImageCube(name), name)
+    described = _ryle.describe_contents(name)
+    info: dict[str, Any] = json.loads(described) if described else {}
+    readers: list[Any] = []
+    if container == "fits":
+        readers.append(lambda: Filterbank(_ryle.open_filterbank(name, "I"), name))
+    if container == "hdf5":
+        readers.append(lambda: open_recording(name))
+    if container in ("fits", "hdf5", "zip"):
+        readers.append(lambda: Scans(_ryle.open_scans(name, "any"), name))
+    for read in readers:
+        try:
+            found: AnyFile = read()
+            return found
+        except UnsupportedError:
+            raise  # a filter that this build lacks
+        except Error:
+            continue  # of another kind
+    if not described:
+        return open_recording(name)
+    return FitsImage(name, info) if container == "fits" and "image" in str(info.get("kind", "")) else Contents(name, info)
+
+
+def open(path: str | os.PathLike[str], *, format: str = "auto") -> AnyFile:
+    """Opens a file by its name and content.
+
+    Parameters
+    ----------
+    path : str or path
+    format : str
+        Of a recording that does not say it: a name of `open_recording`.
+
+    Returns
+    -------
+    Recording, VisibilityFile, Filterbank, ImageCube, FitsImage, Scans, Observation (.toml) or Contents
+
+    Raises
+    ------
+    DataError
+        Where the file is missing, or not what its format says.
+    """
+    name = os.fspath(path)
+    if not os.path.exists(name):
+        error = DataError(f"cannot read {name}: No such file or directory")
+        error.exit_code = 66
+        raise error
+    suffix = os.path.splitext(name.rstrip("/"))[1]
+    if suffix in (".ms", ".uvfits", ".uvh5"):
+        return read_visibilities(name)
+    if suffix in (".fil", ".tim", ".sf"):
+        return Filterbank(_ryle.open_filterbank(name, "I"), name)
+    if suffix == ".toml":
+        return Observation(name)
+    return open_recording(name, format=format) if format != "auto" else _by_content(name)
+
+
+def read(path: str | os.PathLike[str], *, format: str = "auto") -> Any:
+    """What a file holds, at once: samples and their mask of a recording of samples, `Spectra` of one of spectra, power of a
+    filterbank, visibilities, values of scans, pixels of a FITS image, images of a cube; anything else as `open` gives it."""
+    file = open(path, format=format)
+    if isinstance(file, Recording):
+        return file.spectra() if file.channelized else file.samples()
+    if isinstance(file, (Filterbank, Scans)):
+        return file.read()
+    if isinstance(file, (VisibilityFile, FitsImage)):
+        return file.data
+    return list(file) if isinstance(file, ImageCube) else file
+
+
+def write(path: str | os.PathLike[str], data: Any, *, overwrite: bool = False, frequency_hz: Any = None, interval_s: Any = None,
+          bits: int = 32, start_mjd_utc: float = 60000.0, source_name: str = "") -> None:
+    """Writes a product under its final name once it is whole.
+
+    Parameters
+    ----------
+    path : str or path
+        .uvfits, .uvh5, .ms of a `VisibilityFile`; .fits of an `Image` that knows its observation; .fil of power.
+    data : VisibilityFile, Image or array of float32 [channel, time]
+    overwrite : bool
+    frequency_hz, interval_s, bits, start_mjd_utc, source_name
+        Of power: centers (ascending), time from sample to sample, 8, 16 or 32 bits.
+    """
+    if isinstance(data, (VisibilityFile, Image)):
+        data.write(path, overwrite=overwrite)
+        return
+    if not os.fspath(path).endswith(".fil"):
+        raise ConfigError(f"{os.fspath(path)}: power is written as .fil; visibilities as .uvfits, .uvh5, .ms, images as .fits")
+    if frequency_hz is None or interval_s is None:
+        raise ConfigError("power needs frequency_hz and interval_s")
+    power = _arrays.dense(data, "data", np.float32, 2, "[channel, time]")
+    centers = numbers(frequency_hz, "Hz")
+    if centers.shape != power.shape[:1] or (centers.size > 1 and not (np.diff(centers) > 0).all()):
+        raise ConfigError(f"frequency_hz is {centers.shape}; ascending centers of {power.shape[0]} channels are needed")
+    width = float(np.median(np.diff(centers))) if centers.size > 1 else 1e6
+    _ryle.write_filterbank(os.fspath(path), power, centers.tolist(), width, number(interval_s, "s"), bits, start_mjd_utc, source_name, overwrite)
