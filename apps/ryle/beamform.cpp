@@ -69,7 +69,7 @@ void add_beamform(CLI::App& app, Context& context) {
   KeyOptions options(*sub, "beams", KeyOptions::Checks::all);
   pipeline::fields(options, static_cast<pipeline::BeamSettings&>(b));
   add_recording_options(*sub, a->recording);
-  add_place_options(*sub, a->recording);
+  add_key_options(*sub, a->recording, pipeline::kPlaceOptions);
   add_common(*sub, context);
   sub->callback(
       [&context, a] { context.action = [&context, a] { return run_beamform(context, *a); }; });

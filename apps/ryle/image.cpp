@@ -63,7 +63,8 @@ bool is_given(const ImageArguments& a, const std::string& option) {
 
 bool is_visibilities(const ImageArguments& a) {
   if (!a.imaginary.empty() || !a.antennas.empty()) return true;
-  if (!a.recording.station.empty() || !a.recording.layout.empty()) return false;
+  const auto& telescope = a.recording.keys.telescope;
+  if (!telescope.station.empty() || !telescope.layout.empty()) return false;
   std::filesystem::path path = std::filesystem::path(a.recording.file).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // "vis.ms/"
   const std::string suffix = path.extension().string();
@@ -128,6 +129,10 @@ std::vector<std::string> words(const std::string& list) {
 /// The options as the [image] section of an observation file.
 pipeline::ObservationConfig sky_config(const ImageArguments& a) {
   Overrides set = recording_overrides(a.recording);
+  const auto& place = a.covariance;
+  if (std::isfinite(place.latitude_deg)) set.value("telescope.latitude_deg", place.latitude_deg);
+  if (std::isfinite(place.longitude_deg)) set.value("telescope.longitude_deg", place.longitude_deg);
+  if (place.height_m != 0) set.value("telescope.height_m", place.height_m);
   set.add(pipeline::overrides_of(a.sky));
   set.texts("image.watch", words(a.watch));
   set.path("calibration.gains", a.gains);
@@ -290,15 +295,15 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
   warnings.insert(warnings.end(), result.warnings.begin(), result.warnings.end());
   std::vector<std::string> products;
   if (!a.output.empty()) {
-    write_fits_image(a.output, result.image, file.observation, a.recording.overwrite);
+    write_fits_image(a.output, result.image, file.observation, a.recording.keys.output.overwrite);
     products.push_back(a.output);
   }
   if (result.psf) {
-    write_fits_image(a.psf, *result.psf, file.observation, a.recording.overwrite);
+    write_fits_image(a.psf, *result.psf, file.observation, a.recording.keys.output.overwrite);
     products.push_back(a.psf);
   }
   if (!a.png.empty()) {
-    write_sky_picture(a.png, result.image, file.observation, {}, a.recording.overwrite);
+    write_sky_picture(a.png, result.image, file.observation, {}, a.recording.keys.output.overwrite);
     products.push_back(a.png);
   }
   nlohmann::ordered_json json{{"products", products},
@@ -386,10 +391,17 @@ const std::vector<std::string> kPairOptions{
     "--phased-to", "--utc",           "--integration"};
 const std::vector<std::string> kVisibilityOptions{"--conjugate", "--dead", "--phase-center",
                                                   "--column"};
-const std::vector<std::string> kVoltageOptions{"--format", "--channels",   "--taps",
-                                               "--window", "--center-mhz", "--rate",
-                                               "--start",  "--duration"};
-const std::vector<std::string> kPlaceOptions{"--latitude-deg", "--longitude-deg", "--height-m"};
+
+/// Names of the options that are keys of these sections.
+template <std::size_t N>
+std::vector<std::string> names_of(const std::array<pipeline::KeyOption, N>& options,
+                                  std::initializer_list<std::string_view> sections) {
+  std::vector<std::string> names;
+  for (const auto& o : options)
+    if (std::find(sections.begin(), sections.end(), o.section) != sections.end())
+      names.push_back(o.name());
+  return names;
+}
 
 void check_options(const ImageArguments& a) {
   if (a.imaginary.empty()) reject(a, kPairOptions, "is of a covariance pair (--imag FILE)");
@@ -397,9 +409,11 @@ void check_options(const ImageArguments& a) {
   if (!is_visibilities(a)) {
     reject(a, kVisibilityOptions, "is of visibilities; this is a recording of voltages");
   } else {
-    reject(a, kVoltageOptions, "is of voltages; visibilities say it themselves");
+    reject(a, names_of(pipeline::kRecordingOptions, {"source", "channelize"}),
+           "is of voltages; visibilities say it themselves");
     if (a.imaginary.empty())
-      reject(a, kPlaceOptions, "has no effect: visibility files say where their array is");
+      reject(a, names_of(pipeline::kPlaceOptions, {"telescope"}),
+             "has no effect: visibility files say where their array is");
   }
   if (!is_visibilities(a)) {
     reject(a, kSampleOptions,
@@ -440,7 +454,7 @@ int run(const Context& context, const ImageArguments& a) {
   if (one_picture) {
     require_ending(a.output, "-o", {".fits", ".fit", ".fts"});
     require_ending(a.psf, "--psf", {".fits", ".fit", ".fts"});
-    require_all_creatable({a.output, a.png, a.psf}, a.recording.overwrite);
+    require_all_creatable({a.output, a.png, a.psf}, a.recording.keys.output.overwrite);
     const double n_pixels = static_cast<double>(a.n_pixels > 0 ? a.n_pixels : kSamplePixels);
     for (const auto& name : {a.output, a.psf}) {
       const auto folder = std::filesystem::path(name).parent_path().string();
@@ -536,11 +550,6 @@ void add_image(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_common(*sub, context);
   sub->callback([&context, sub, a] {
-    if (std::isfinite(a->covariance.latitude_deg))
-      a->recording.latitude_deg = a->covariance.latitude_deg;
-    if (std::isfinite(a->covariance.longitude_deg))
-      a->recording.longitude_deg = a->covariance.longitude_deg;
-    a->recording.height_m = a->covariance.height_m;
     for (const auto* option : sub->get_options()) {
       if (option->count() > 0) a->given.push_back(option->get_name());
     }

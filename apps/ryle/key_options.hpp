@@ -12,7 +12,7 @@
 namespace ryle::app {
 
 /// Makes an option of each key of a section that it visits (config_fields.hpp): name, range,
-/// default and meaning are those of the key.
+/// default and meaning are those of the key. A call returns the option.
 class KeyOptions {
  public:
   enum class Checks { none, numbers, all };  ///< words are checked with all
@@ -21,9 +21,12 @@ class KeyOptions {
   KeyOptions(CLI::App& sub, const std::string& section, Checks checks)
       : sub_(sub), group_("Keys of [" + section + "] in an observation file"), checks_(checks) {}
 
+  /// The options that follow have this name; "": that of their key.
+  void set_name(const std::string& name) { name_ = name; }
+
   template <class T>
-  void operator()(std::string_view key, T& member, const pipeline::Range& range,
-                  std::string_view help) {
+  CLI::Option* operator()(std::string_view key, T& member, const pipeline::Range& range,
+                          std::string_view help) {
     std::string text(help);
     for (const auto& [ending, unit] : {std::pair{"_s", "seconds"}, std::pair{"_deg", "degrees"}})
       if (key.ends_with(ending)) text = unit + (": " + text);
@@ -33,13 +36,15 @@ class KeyOptions {
     if (!zero) option->capture_default_str();
     if (checks_ != Checks::none)
       option->check(zero ? number_above_zero(range.max) : number_in(range.min, range.max));
+    return option;
   }
   template <class T>
-  void operator()(std::string_view key, T& member, const pipeline::Choice& choice,
-                  std::string_view help) {
+  CLI::Option* operator()(std::string_view key, T& member, const pipeline::Choice& choice,
+                          std::string_view help) {
     if constexpr (std::is_same_v<T, bool>) {
-      const std::string name = pipeline::option_name(key, member);
-      sub_.add_flag((member ? "!" : "") + name, member, (member ? "off: " : "") + std::string(help))
+      const std::string name = name_.empty() ? pipeline::option_name(key, member) : name_;
+      return sub_
+          .add_flag((member ? "!" : "") + name, member, (member ? "off: " : "") + std::string(help))
           ->group(group_);
     } else {
       std::string text(help);
@@ -51,17 +56,20 @@ class KeyOptions {
             CLI::IsMember(std::vector<std::string>(choice.words.begin(), choice.words.end())));
       if constexpr (std::is_same_v<T, std::string>)
         if (!member.empty()) option->capture_default_str();
+      return option;
     }
   }
 
  private:
   template <class T>
   CLI::Option* add(std::string_view key, T& member, const std::string& text) {
-    return sub_.add_option(pipeline::option_name(key), member, text)->group(group_);
+    const std::string name = name_.empty() ? pipeline::option_name(key) : name_;
+    return sub_.add_option(name, member, text)->group(group_);
   }
 
   CLI::App& sub_;
   std::string group_;
+  std::string name_;
   Checks checks_;
 };
 

@@ -1,47 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
+
+#include "ryle/pipeline/config/config_fields.hpp"
 
 namespace ryle::app {
 
-/// Options of the sub-commands that read a recording of voltages: what the file and its array are,
-/// how time samples are channelized. They become keys of an observation file.
-struct RecordingArguments {
-  std::string file;
-  std::string format = "auto";
-  std::string layout;
-  std::string station;
-  double latitude_deg = 0, longitude_deg = 0, height_m = 0;
-  std::int64_t n_channels = 0;
-  std::int64_t taps = 0;
-  std::string window;
-  double center_mhz = 0;
-  std::string rate;
-  std::string start;
-  std::string device;
-  double duration_s = 0;
-  std::vector<std::string> overrides;
-  bool overwrite = false;
-};
-
-/// Everything but FILE, and the geographic place: `ryle image` shares those with covariance pairs.
-void add_recording_options(CLI::App& sub, RecordingArguments& arguments);
-void add_place_options(CLI::App& sub, RecordingArguments& arguments);
-
-/// "section.key=value" of these options, the user's own --set last.
+/// "section.key=value" of options, the user's own --set last.
 class Overrides {
  public:
-  void text(const char* key, const std::string& value);  ///< unless empty
-  void number(const char* key, double value);            ///< unless 0
-  void integer(const char* key, std::int64_t value);     ///< unless 0
-  void flag(const char* key, bool value) {
-    list_.push_back(std::string(key) + (value ? "=true" : "=false"));
+  void text(const std::string& key, const std::string& value);  ///< unless empty
+  void integer(const std::string& key, std::int64_t value);     ///< unless 0
+  void flag(const std::string& key, bool value) {
+    list_.push_back(key + (value ? "=true" : "=false"));
   }
-  void path(const char* key, const std::string& value);  ///< made absolute, unless empty
-  void texts(const char* key, const std::vector<std::string>& values);
+  void path(const std::string& key, const std::string& value);  ///< made absolute, unless empty
+  void texts(const std::string& key, const std::vector<std::string>& values);
+  /// What a key holds.
+  template <class T>
+  void value(const std::string& key, const T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      flag(key, value);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      text(key, value);
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      texts(key, value);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      list_.push_back(fmt::format("{}={}", key, value));
+    } else {
+      list_.push_back(fmt::format("{}=[{}]", key, fmt::join(value, ", ")));
+    }
+  }
   void add(const std::vector<std::string>& more) {
     list_.insert(list_.end(), more.begin(), more.end());
   }
@@ -50,6 +48,22 @@ class Overrides {
  private:
   std::vector<std::string> list_;
 };
+
+/// Options of the sub-commands that read a recording of voltages: what the file and its array are,
+/// how time samples are channelized. They are keys of an observation file.
+struct RecordingArguments {
+  std::string file;
+  pipeline::ObservationConfig keys;                      ///< values of options and defaults
+  std::vector<std::function<void(Overrides&)>> options;  ///< adds the key of one that is given
+  std::vector<std::string> overrides;                    ///< of --set
+};
+
+/// Makes options of keys, with their meaning and `arguments.keys`' value as the default.
+void add_key_options(CLI::App& sub, RecordingArguments& arguments,
+                     std::span<const pipeline::KeyOption> keys);
+/// kRecordingOptions and --set; kPlaceOptions and FILE are left to the caller.
+void add_recording_options(CLI::App& sub, RecordingArguments& arguments);
+/// The keys of the file and of the options that were given.
 Overrides recording_overrides(const RecordingArguments& arguments);
 
 }  // namespace ryle::app

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <array>
 #include <initializer_list>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,15 +25,66 @@ struct Choice {
   std::vector<std::string_view> endings = {};  ///< of names of files, small letters; empty: any
 };
 
+/// A key that is an option of sub-commands, too.
+struct KeyOption {
+  std::string_view section, key;
+  std::string_view option = {};  ///< empty: option_name(key)
+  bool is_path = false;          ///< names are relative to the working directory
+
+  std::string name() const { return option.empty() ? option_name(key) : std::string(option); }
+};
+/// Options of the commands that read recordings of voltages.
+inline constexpr std::array kRecordingOptions{
+    KeyOption{"telescope", "layout", {}, true},
+    KeyOption{"telescope", "station", {}, true},
+    KeyOption{"source", "format"},
+    KeyOption{"source", "start_utc", "--start"},
+    KeyOption{"source", "sample_rate_hz", "--rate"},
+    KeyOption{"source", "center_mhz"},
+    KeyOption{"source", "duration_s"},
+    KeyOption{"channelize", "n_channels"},
+    KeyOption{"channelize", "taps"},
+    KeyOption{"channelize", "window"},
+    KeyOption{"channelize", "kaiser_beta"},
+    KeyOption{"channelize", "step_samples"},
+    KeyOption{"channelize", "implementation", "--channelizer"},
+    KeyOption{"output", "overwrite"},
+    KeyOption{"runtime", "device"},
+};
+/// Of those whose arrays tell their geographic place in no other way.
+inline constexpr std::array kPlaceOptions{
+    KeyOption{"telescope", "latitude_deg", "--latitude-deg"},
+    KeyOption{"telescope", "longitude_deg", "--longitude-deg"},
+    KeyOption{"telescope", "height_m"},
+};
+/// Of `ryle correlate`, which makes pictures where it is told to.
+inline constexpr std::array kCorrelateOptions{
+    KeyOption{"channelize", "bits"},
+    KeyOption{"channelize", "rounding"},
+    KeyOption{"channelize", "dither", "--no-dither"},
+    KeyOption{"channelize", "seed"},
+    KeyOption{"channelize", "target_rms_lsb"},
+    KeyOption{"correlate", "integration_s"},
+    KeyOption{"correlate", "fringe_stopping"},
+    KeyOption{"correlate", "phase_center"},
+    KeyOption{"correlate", "van_vleck"},
+    KeyOption{"correlate", "min_fraction"},
+    KeyOption{"correlate", "implementation"},
+    KeyOption{"output", "pictures", "--pictures"},
+};
+
 template <class V>
 void fields(V& v, TelescopeConfig& c) {
   v("name", c.name, Choice{}, "name of the array, written into products");
   v("layout", c.layout, Choice{},
     "CSV: antenna,east_m,north_m,up_m,pol,cable_delay_ns; one line per input");
   v("station", c.station, Choice{}, "LWA station file (SSMIF) instead of a layout");
-  v("latitude_deg", c.latitude_deg, Range{-90, 90}, "geodetic latitude (WGS84)");
-  v("longitude_deg", c.longitude_deg, Range{-180, 360}, "longitude, east positive");
-  v("height_m", c.height_m, Range{-500, 9000}, "height above the ellipsoid");
+  v("latitude_deg", c.latitude_deg, Range{-90, 90},
+    "geodetic latitude (WGS84), of layouts without a place");
+  v("longitude_deg", c.longitude_deg, Range{-180, 360},
+    "longitude, east positive, of layouts without a place");
+  v("height_m", c.height_m, Range{-500, 9000},
+    "height above the ellipsoid, of layouts without a place");
   v("dut1_s", c.dut1_s, Range{-1, 1}, "UT1 - UTC; 0 costs up to 13.5 arcsec of sky rotation");
 }
 
@@ -41,7 +94,7 @@ void fields(V& v, SourceConfig& c) {
     "where samples come from; pcap: packets of `listen` in a capture, PCAP or PCAPNG");
   v("format", c.format, Choice{},
     "wire or file format: mwa32t, chips, tbf, tbx, best2, spead live, described with a "
-    "[source.packet]; `ryle info` lists those of files");
+    "[source.packet]; `ryle info` lists those of files, auto = by content");
   v("listen", c.listen, Choice{},
     "one endpoint per receiver, tcp://host:port or udp://host:port; a multicast group is joined: "
     "udp://239.1.2.3:7148?interface=eth1&source=10.0.0.1; udp://239.1.2.3+15:7148 are 16 groups; "

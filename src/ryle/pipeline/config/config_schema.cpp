@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <type_traits>
 
 #include "ryle/pipeline/config/config.hpp"
@@ -107,6 +108,13 @@ std::string json_schema() {
   note_options("image", SkySettings{});
   note_options("beams", BeamSettings{});
   note_options("search", SearchSettings{});
+  const auto note_names = [&](std::span<const KeyOption> options) {
+    for (const KeyOption& o : options)
+      sections_out[std::string(o.section)]["properties"][std::string(o.key)]["x-option"] = o.name();
+  };
+  note_names(kRecordingOptions);
+  note_names(kPlaceOptions);
+  note_names(kCorrelateOptions);
   SimulatedSourceConfig source;
   Json item{{"type", "object"}, {"additionalProperties", false}};
   SchemaWriter writer(item["properties"]);
