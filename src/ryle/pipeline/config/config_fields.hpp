@@ -77,7 +77,8 @@ template <class V>
 void fields(V& v, TelescopeConfig& c) {
   v("name", c.name, Choice{}, "name of the array, written into products");
   v("layout", c.layout, Choice{},
-    "CSV: antenna,east_m,north_m,up_m,pol,cable_delay_ns; one line per input");
+    "CSV: antenna,east_m,north_m,up_m,pol,cable_delay_ns, one line per input; or "
+    "antenna_positions.json of TART");
   v("station", c.station, Choice{}, "LWA station file (SSMIF) instead of a layout");
   v("latitude_deg", c.latitude_deg, Range{-90, 90},
     "geodetic latitude (WGS84), of layouts without a place");
