@@ -7,6 +7,7 @@
 #include "ryle/engine/correlate/cpu/tile.hpp"
 
 /// Shared source of the 256-bit files (see cpu/tile.hpp): panels by 8x8 transposes of 32-bit words.
+/// Intrinsics, not ryle/simd/vector.inc.hpp, which gives other instructions (README of ryle/simd).
 namespace ryle::correlate::detail {
 namespace {
 

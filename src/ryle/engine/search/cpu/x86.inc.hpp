@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What AVX2 and AVX-512 spell alike: before it, RYLE_MM(operation) is _mm256_operation or
-// _mm512_operation, and RYLE_REGISTER their register.
+// _mm512_operation, and RYLE_REGISTER their register. ryle/simd/vector.inc.hpp has none of these:
+// bytes and words with saturation, averages, high halves are the search's alone.
 #pragma once
 #include <immintrin.h>
 
