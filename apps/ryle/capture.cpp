@@ -178,7 +178,7 @@ Captured replay(const CaptureArguments& a) {
       std::this_thread::sleep_until(start +
                                     std::chrono::nanoseconds(static_cast<std::int64_t>(due)));
     }
-    // A refusal tells of an earlier datagram: nobody listens yet.
+    // A rejection tells of an earlier datagram: nobody listens yet.
     if (::send(socket.get(), d.payload.data(), d.payload.size(), MSG_NOSIGNAL) < 0 &&
         errno != ECONNREFUSED && errno != ENOBUFS)
       throw IoError(ExitCode::io, a.endpoints.front() + ": " + std::strerror(errno));

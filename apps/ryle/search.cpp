@@ -182,7 +182,7 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option("--workers", o->n_workers, "threads; default: all cores")
       ->check(number_in(1, 4096));
   add_common(*sub, context);
-  // The engines refuse words that they do not know.
+  // The engines reject words that they do not know.
   KeyOptions options(*sub, "search", KeyOptions::Checks::numbers);
   pipeline::fields(options, static_cast<pipeline::SearchSettings&>(*o));
   sub->callback([&context, o, files] {

@@ -154,7 +154,7 @@ TEST(Samples, CodesOfEveryEncoding) {
   EXPECT_EQ(decode_sample(layout, word.data(), 0, 0), cf64(-1, -16));
 }
 
-TEST(Samples, UnknownNamesAreRefusedWithTheKnownOnes) {
+TEST(Samples, UnknownNamesAreRejectedWithTheKnownOnes) {
   EXPECT_EQ(sample_format("ci8"), SampleFormat::ci8);
   try {
     sample_format("int8");

@@ -86,7 +86,7 @@ TEST_F(CudaAllSky, SmallEfieldHalfConforms) {
   check_half(queue(), c);
 }
 
-TEST_F(CudaAllSky, EfieldHalfRefusesWhatDoesNotFit) {
+TEST_F(CudaAllSky, EfieldHalfRejectsWhatDoesNotFit) {
   AllSkyConfig config = test::random_array(40, 256, 2, 180);
   config.implementation = "cuda";
   config.path = Path::efield_half;
@@ -180,7 +180,7 @@ TEST_F(CudaAllSky, SmallAperturesConform) {
   test::check_vis_imager(queue(), "cuda", Path::vis_grid, c);
 }
 
-TEST_F(CudaAllSky, WhatHasNoAperturesRefusesThem) {
+TEST_F(CudaAllSky, WhatHasNoAperturesRejectsThem) {
   AllSkyConfig config = test::aperture_case().config;
   config.implementation = "cuda";
   config.path = Path::efield_half;

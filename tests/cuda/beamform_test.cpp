@@ -522,7 +522,7 @@ TEST_F(CudaBeamform, DitherIsThatOfTheReference) {
   check_all(c, {0.7f, 0}, 1000);
 }
 
-TEST_F(CudaBeamform, RefusesWhatItCannotDo) {
+TEST_F(CudaBeamform, RejectsWhatItCannotDo) {
   Config c = shape(64, 5, 1, 2, 100);
   c.implementation = "cuda:sm80_s8_direct";
   EXPECT_THROW(make_beamformer(queue(), c), UnsupportedError);

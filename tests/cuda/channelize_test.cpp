@@ -614,7 +614,7 @@ TEST_F(CudaChannelize, FeedsTheCorrelatorOnTheSameQueue) {
   EXPECT_EQ(found.integer, wanted.integer);
 }
 
-TEST_F(CudaChannelize, RefusesWhatItCannotDo) {
+TEST_F(CudaChannelize, RejectsWhatItCannotDo) {
   Case c{.what = "refuse", .config = base(16, SampleFormat::ci8, SampleFormat::ci8)};
   set_layout(c);
   c.config.max_spectra = 64;

@@ -187,7 +187,7 @@ TEST_F(CudaCorrelate, SumsStayOnTheDevice) {
 }
 #endif
 
-TEST_F(CudaCorrelate, RefusesWhatItCannotDo) {
+TEST_F(CudaCorrelate, RejectsWhatItCannotDo) {
   Config config{.n_inputs = 4,
                 .n_channels = 1,
                 .format = SampleFormat::ci16,

@@ -106,7 +106,7 @@ TEST_F(CudaLevels, EqualTheReferenceAtTheEdgesOfTiles) {
     check(s);
 }
 
-TEST_F(CudaLevels, RefuseWhatTheyCannotDo) {
+TEST_F(CudaLevels, RejectWhatTheyCannotDo) {
   const Gulp gulp = make_gulp({2, 1, 64}, 1);
   const Buffer<std::byte> samples = upload(gulp.bytes);
   const Buffer<std::int32_t> sums(6, MemorySpace::device);

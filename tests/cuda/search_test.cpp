@@ -238,7 +238,7 @@ TEST_F(CudaSearch, SubbandsEqualTheirDefinition) {
   }
 }
 
-TEST_F(CudaSearch, RefusesWhatCannotBe) {
+TEST_F(CudaSearch, RejectsWhatCannotBe) {
   auto config = plan_of(test::best2_band(8), steps(2, 1), 63, 10);
   config.implementation = "cuda:tensor";
   EXPECT_THROW(make_dedisperser(queue(), config), UnsupportedError);

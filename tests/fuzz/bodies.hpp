@@ -26,7 +26,7 @@ struct Body {
   /// So many of the seeds, the first ones, are files that must be taken; the others are damaged.
   std::size_t n_whole = kAllWhole;
   /// The values of a file that was taken, where checksums protect them: a damaged file gives the
-  /// same or is refused.
+  /// same or is rejected.
   std::optional<std::string> (*values)(std::span<const std::byte>) = nullptr;
   /// Whether they protect the byte at this place; null: all.
   bool (*protects)(std::span<const std::byte>, std::size_t) = nullptr;
@@ -43,7 +43,7 @@ std::vector<Body> stage_bodies();   ///< observations, triggers, sums of the gri
 void require(bool condition, const char* what);
 /// A file in memory that holds `data`, by its name. The next call with this `slot` replaces it.
 std::string memory_file(std::span<const std::byte> data, int slot = 0);
-/// Whether `read` took its file. Every refusal is a sentence with a code that says whose fault it
+/// Whether `read` took its file. Every rejection is a sentence with a code that says whose fault it
 /// is (65, 66, 69, 78); anything else (a broken invariant, a wrong size given to the system, an
 /// exception of a library) breaks an invariant.
 bool accepts(const std::function<void()>& read);

@@ -140,7 +140,7 @@ TEST_P(Replay, SeedsAndDamage) {
   }
 }
 
-// One bit of a file with checksums: refused, or of no consequence; never other values without a
+// One bit of a file with checksums: rejected, or of no consequence; never other values without a
 // word.
 class Checksums : public ::testing::TestWithParam<Body> {};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Streams as h5py 3.12 and hdf5plugin 7.1 write them, decoded byte by byte; damaged ones refused;
+// Streams as h5py 3.12 and hdf5plugin 7.1 write them, decoded byte by byte; damaged ones rejected;
 // a filter that is missing named. Live streams of both are read in
 // tests/peers/test_hdf5_filters.py.
 #include "ryle/hdf5/filters.hpp"
@@ -68,7 +68,7 @@ TEST(Lzf, StreamOfH5pyDecodesByteByByte) {
   EXPECT_EQ(out, mixed());
 }
 
-TEST(Lzf, EveryCutAndEveryShortTargetIsRefusedOrWhole) {
+TEST(Lzf, EveryCutAndEveryShortTargetIsRejectedOrWhole) {
   const auto stream = bytes_of(kLzf_mixed);
   for (std::size_t n = 0; n < stream.size(); ++n) {
     std::vector<std::byte> out(400);

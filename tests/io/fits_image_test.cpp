@@ -67,7 +67,7 @@ TEST(FitsImage, HeaderAndPixels) {
   fits_close_file(file, &status);
 }
 
-TEST(FitsImage, RefusesWhatItCannotSay) {
+TEST(FitsImage, RejectsWhatItCannotSay) {
   const Scratch dir;
   const Observation o = test::make_observation({});
   SkyImage image = ramp(o, 6);

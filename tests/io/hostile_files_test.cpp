@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files that were made to hurt: each is refused with code 65 and a sentence, within the memory of a
-// small file, and nothing is left behind.
+// Files that were made to hurt: each is rejected with code 65 and a sentence, within the memory of
+// a small file, and nothing is left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>

@@ -329,7 +329,7 @@ TEST(ImageCube, WeightsOfStokesPlanes) {
   EXPECT_EQ(image.pixels[static_cast<std::size_t>((3 * 3 + 1) * 16 + 2)], 1302);
 }
 
-TEST(ImageCube, RefusesBinsThatDoNotFit) {
+TEST(ImageCube, RejectsBinsThatDoNotFit) {
   const Scratch dir;
   const Observation o = at({"n", 34, -106, "", 0, 0, 4, 0});
   SkyImage image = numbered(o, {1, 2, 3, 4});

@@ -173,7 +173,7 @@ TEST(LightCurve, OverwriteReplaces) {
     ASSERT_EQ(reader.sources().size(), 1U);
     EXPECT_EQ(reader.light_curve("Cyg A").front().start_tai_ns, image_at(5).start_tai_ns);
   }
-  // A database of an older schema is refused, with the way out, and can be replaced.
+  // A database of an older schema is rejected, with the way out, and can be replaced.
   sqlite3* old = nullptr;
   sqlite3_open(path.c_str(), &old);
   sqlite3_exec(old, "PRAGMA user_version = 1", nullptr, nullptr, nullptr);
@@ -323,7 +323,7 @@ TEST(LightCurve, LockedIsSaid) {
   sqlite3_close(other);
 }
 
-TEST(LightCurve, RefusesOtherFiles) {
+TEST(LightCurve, RejectsOtherFiles) {
   const Scratch dir;
   std::ofstream(dir / "text.sqlite") << std::string(4096, 'x');
   EXPECT_EQ(exit_code_of([&] { LightCurveStore(dir / "text.sqlite"); }), ExitCode::bad_data);

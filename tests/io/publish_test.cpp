@@ -95,7 +95,7 @@ TEST(Publish, FailedFsyncKeepsTheOldProduct) {
   EXPECT_EQ(contents(dir / "x.bin"), "old");
 }
 
-TEST(Publish, ExistingNameIsRefusedUnlessOverwritten) {
+TEST(Publish, ExistingNameIsRejectedUnlessOverwritten) {
   const Scratch dir;
   publish_bytes(dir / "x.bin", "old", false);
   EXPECT_EQ(exit_code_of([&] { publish_bytes(dir / "x.bin", "new", false); }),
@@ -177,7 +177,7 @@ TEST(Publish, ACheckBeforeTheRunChangesNothing) {
   discard_part(dir / "own.fits");
 }
 
-TEST(Publish, DeadPartIsRemovedALiveOneIsRefused) {
+TEST(Publish, DeadPartIsRemovedALiveOneIsRejected) {
   const Scratch dir;
   const std::string path = dir / "x.bin";
   std::ofstream(part_path(path)) << "left by a crash";

@@ -407,8 +407,8 @@ TEST(Unfinished, WhatIsGoneHasNoBytes) {
   EXPECT_EQ(find_unfinished(dir.path()).at(0).bytes, 0);
 }
 
-// What the file says of itself does not fit what is in it: refused before anything is allocated.
-TEST(Unfinished, AShapeThatDoesNotFitIsRefused) {
+// What the file says of itself does not fit what is in it: rejected before anything is allocated.
+TEST(Unfinished, AShapeThatDoesNotFitIsRejected) {
   for (const char* lie : {"\"n_channels\":1", "\"n_channels\":0", "\"n_channels\":9"}) {
     const Scratch dir;
     const std::string path = dir / "v.uvh5";

@@ -397,7 +397,7 @@ TEST_P(RoundTrip, RelativeNamesWork) {
   EXPECT_THAT(dir.names(), testing::ElementsAre("v" + suffix, "w" + suffix));
 }
 
-TEST_P(RoundTrip, WrongShapesAreRefused) {
+TEST_P(RoundTrip, WrongShapesAreRejected) {
   const Scratch dir;
   const Observation o = test::make_observation({});
   const std::string path = dir / ("v" + GetParam());
@@ -409,12 +409,12 @@ TEST_P(RoundTrip, WrongShapesAreRefused) {
   dump = random_dump(o, 0);
   dump.counts.pop_back();
   EXPECT_EQ(exit_code_of([&] { writer->write(dump); }), ExitCode::config);
-  writer->write(random_dump(o, 0));  // a refused dump does not spoil the file
+  writer->write(random_dump(o, 0));  // a rejected dump does not spoil the file
   writer->publish(o);
   EXPECT_EQ(read_visibility_file(path).dumps.size(), 1U);
 }
 
-TEST_P(RoundTrip, TruncatedFilesAreRefused) {
+TEST_P(RoundTrip, TruncatedFilesAreRejected) {
   if (GetParam() == ".ms") GTEST_SKIP() << "skipped: an MS is a directory";
   const Scratch dir;
   const Observation o = test::make_observation({});

@@ -114,7 +114,7 @@ TEST(Fft, one_plan_serves_many_threads) {
   for (const int w : wrong) EXPECT_EQ(w, 0);
 }
 
-TEST(Fft, refuses_impossible_sizes) {
+TEST(Fft, rejects_impossible_sizes) {
   EXPECT_THROW(Fft(0), ConfigError);
   EXPECT_THROW(Fft(-4), ConfigError);
 }

@@ -291,7 +291,7 @@ TEST(ImageTrigger, LostImagesAreSkippedAndCounted) {
   EXPECT_TRUE(trigger.flush().empty());
 }
 
-TEST(ImageTrigger, RefusesWhatCannotWork) {
+TEST(ImageTrigger, RejectsWhatCannotWork) {
   ImageTriggerConfig c = config_of(1, 1);
   c.windows = {8, 1};
   EXPECT_THROW(ImageTrigger{c}, ConfigError);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files that pyuvdata writes, and real ones, read by Ryle: data, flags, nsamples, phase centre, polarizations, antennas,
-times against what pyuvdata reads of them, value by value. What Ryle cannot read is refused with the reason."""
+times against what pyuvdata reads of them, value by value. What Ryle cannot read is rejected with the reason."""
 import json
 import os
 import pathlib
@@ -33,7 +33,7 @@ class Read:
         self.counts = np.fromfile(folder / "counts", np.uint32).reshape(shape)
 
 
-def refused(path, folder):
+def rejected(path, folder):
     """Exit code and message of a file that is not read."""
     done = subprocess.run([read_program(), path, folder], capture_output=True, text=True, timeout=120)
     assert done.returncode != 0, "it was read"
@@ -270,7 +270,7 @@ def test_a_filter_that_is_missing_is_an_error_that_names_it(tmp_path, offline):
         flags = new["Data/flags"][()]
         del new["Data/flags"]
         new.create_dataset("Data/flags", data=flags, chunks=flags.shape, **plugin.BZip2())
-    code, message = refused(path, tmp_path / "read")
+    code, message = rejected(path, tmp_path / "read")
     assert code == 69 and "307 (bzip2)" in message and "/Data/flags" in message and str(path) in message
 
 
@@ -280,7 +280,7 @@ def test_a_cube_that_is_missing_is_no_default(tmp_path, offline, name):
     simulated(POLS[2]).write_uvh5(str(path))
     with module("h5py").File(path, "a") as file:
         del file[f"Data/{name}"]
-    code, message = refused(path, tmp_path / "read")
+    code, message = rejected(path, tmp_path / "read")
     assert code == 65 and name in message
 
 
@@ -320,14 +320,14 @@ def test_several_phase_centres_or_windows_are_refused_with_a_remedy(tmp_path, of
     uvd = simulated(POLS[2], **{what: 2})
     path = tmp_path / f"vis.{suffix}"
     getattr(uvd, f"write_{suffix}")(str(path))
-    code, message = refused(path, tmp_path / "read")
+    code, message = rejected(path, tmp_path / "read")
     assert code in (65, 69) and str(path) in message and ("select" in message or "split" in message), message
 
 
 def test_a_phase_centre_in_another_frame_is_refused(tmp_path, offline):
     path = tmp_path / "vis.uvh5"
     simulated(POLS[2], frame="galactic").write_uvh5(str(path))
-    code, message = refused(path, tmp_path / "read")
+    code, message = rejected(path, tmp_path / "read")
     assert code == 69 and "galactic" in message and "icrs" in message
 
 
@@ -337,7 +337,7 @@ def test_circular_feeds_are_refused(tmp_path, offline):
     uvd.telescope.feed_array = np.array([["r", "l"]] * 5)
     path = tmp_path / "vis.uvh5"
     uvd.write_uvh5(str(path), run_check=False)
-    code, message = refused(path, tmp_path / "read")
+    code, message = rejected(path, tmp_path / "read")
     assert code == 69 and "circular" in message
 
 

@@ -60,7 +60,7 @@ void expect_same(const std::string& name, const Geometry& hand, wire::DescribedG
     EXPECT_EQ(returned.tick_raw, by_hand.tick_raw);
     EXPECT_EQ(returned.channel, by_hand.channel);
     EXPECT_TRUE(std::equal(payload.begin(), payload.end(), again.begin() + packet.payload_offset));
-    // Damage is refused by both.
+    // Damage is rejected by both.
     Bytes shorter(bytes.begin(), bytes.end() - 1);
     EXPECT_EQ(codec.decode(shorter, returned), wire::decode(hand, shorter, returned));
   }

@@ -151,7 +151,7 @@ TEST(LiveLoop, WhatIsSlowNowIsSlow) {
   EXPECT_NEAR(rates.lost_fraction(), 0.5, 1e-9);
 }
 
-TEST(LiveLoop, WhatWasRefusedIsInEveryLineThatIsNotAllWell) {
+TEST(LiveLoop, WhatWasRejectedIsInEveryLineThatIsNotAllWell) {
   ScriptedRun run(3);
   run.source.counted.received = run.source.counted.rejected["too_short"] = 2000;
   run.source.counted.last_rejected["too_short"] = {"10.1.2.3:4015", 60, "4d 57 33 32"};

@@ -324,12 +324,12 @@ TEST(Rotation, LevelsAreOfTheirFile) {
   EXPECT_DOUBLE_EQ(rms(1), std::sqrt((16.0 + 64.0) / 2));
 }
 
-TEST(Rotation, StartIsRefusedWithoutRoomForTwoSegmentsOfTime) {
+TEST(Rotation, StartIsRejectedWithoutRoomForTwoSegmentsOfTime) {
   const Scratch dir;
   EXPECT_THROW(write_run(dir.path(), 1e9, 0, 1), IoError);
 }
 
-TEST(Rotation, StartIsRefusedWithoutRoomForTwoSegments) {
+TEST(Rotation, StartIsRejectedWithoutRoomForTwoSegments) {
   const Scratch dir;
   try {
     write_run(dir.path(), 0, 9e6, 1);  // 9 TiB

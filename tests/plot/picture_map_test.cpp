@@ -238,7 +238,7 @@ TEST(PictureChart, LinesRunThroughTheirValues) {
   EXPECT_THROW(PanelDrawing{panel}, ConfigError);
 }
 
-TEST(PictureFileName, OtherEndingsAreRefused) {
+TEST(PictureFileName, OtherEndingsAreRejected) {
   EXPECT_NO_THROW(require_picture("", "--png"));
   EXPECT_NO_THROW(require_picture("a.png", "--png"));
   EXPECT_NO_THROW(require_picture("b/a.PNG", "--png"));

@@ -132,7 +132,7 @@ TEST(PictureProducts, ManyInputsAreMedianAndSpread) {
   EXPECT_GT(decode(path_of("many.png")).width, 1400);
 }
 
-TEST(PictureProducts, RefusesWhatDoesNotFit) {
+TEST(PictureProducts, RejectsWhatDoesNotFit) {
   Small small;
   EXPECT_THROW(
       write_bandpass_picture(path_of("x.png"), {{1, 2, 3}}, 1, small.dump, small.observation, true),

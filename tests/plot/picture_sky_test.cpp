@@ -248,7 +248,7 @@ TEST(PictureSky, SignedPlanesAreSymmetric) {
   EXPECT_EQ(color_scale(spot(0, 0)).high, 10);
 }
 
-TEST(PictureSky, RefusesWhatIsNotThere) {
+TEST(PictureSky, RejectsWhatIsNotThere) {
   SkyPictureOptions options = bare();
   options.plane = 1;
   EXPECT_EQ(exit_code_of([&] { draw_sky(spot(0, 0), observation(), options); }), ExitCode::config);

@@ -13,7 +13,7 @@ ImplementationQuery query(const std::string& wanted) {
   return {"gadget", wanted, " for ci8", {"reference", "cpu:avx2", "cpu:generic", "cuda:simt"}};
 }
 
-std::string refusal(const std::string& wanted, BackEnd back_end) {
+std::string rejection(const std::string& wanted, BackEnd back_end) {
   try {
     return "chosen: " + choose_implementation(back_end, query(wanted));
   } catch (const UnsupportedError& error) {
@@ -37,12 +37,13 @@ TEST(ChooseImplementation, NamesAndKinds) {
 
 TEST(ChooseImplementation, SaysWhatWorksAndWhatIsNearest) {
   EXPECT_EQ(
-      refusal("cpu:avx3", BackEnd::cpu),
+      rejection("cpu:avx3", BackEnd::cpu),
       "gadget implementation \"cpu:avx3\" for ci8: unknown, or not for this machine, build or "
       "data (did you mean \"cpu:avx2\"?); these work here: auto, cpu, reference, cpu:avx2, "
       "cpu:generic, cuda:simt");
-  EXPECT_THAT(refusal("cuda", BackEnd::cpu), testing::HasSubstr("gadget implementation \"cuda\""));
-  EXPECT_THAT(refusal("cpu", BackEnd::cuda), testing::HasSubstr("needs a cuda implementation"));
+  EXPECT_THAT(rejection("cuda", BackEnd::cpu),
+              testing::HasSubstr("gadget implementation \"cuda\""));
+  EXPECT_THAT(rejection("cpu", BackEnd::cuda), testing::HasSubstr("needs a cuda implementation"));
 }
 
 }  // namespace

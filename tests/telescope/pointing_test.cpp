@@ -171,7 +171,7 @@ TEST(Pointing, OffsetsLieWhereTheyShould) {
               1e-12);
 }
 
-TEST(Pointing, RefusesWhatMakesNoSense) {
+TEST(Pointing, RejectsWhatMakesNoSense) {
   const auto good = beam("a", BeamFrame::icrs, 1, 2);
   const auto rejected = [&](std::vector<BeamPointing> beams) {
     EXPECT_THROW(BeamSky(medicina(), beams), ConfigError);

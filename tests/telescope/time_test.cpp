@@ -42,7 +42,7 @@ TEST(Time, IsoTextKeepsNanosecondsBothWays) {
   EXPECT_EQ(tai_ns_from_utc_iso("2026-11-21"), tai_ns_from_utc_iso("2026-11-21T00:00"));
 }
 
-TEST(Time, BadTextIsRefused) {
+TEST(Time, BadTextIsRejected) {
   for (const char* text : {"", "now", "2026-13-01T00:00:00", "2026-02-30T00:00:00",
                            "2026-11-21T24:00:01", "2026-11-21T12:00:60", "2026-11-21T12:61:00",
                            "2026-11-21T12:00:00+01:00", "21.11.2026", "2026-11-21T"}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decoders of compressed HDF5 chunks, on plain bytes. Every one checks both ends: a damaged or
-// hostile stream is refused, never read or written past.
+// hostile stream is rejected, never read or written past.
 #pragma once
 #include <cstddef>
 #include <functional>

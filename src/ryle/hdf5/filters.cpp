@@ -144,7 +144,7 @@ std::size_t bitshuffle_filter(unsigned flags, std::size_t n_parameters, const un
 }
 
 void add_filter(H5Z_filter_t number, const char* name, H5Z_func_t function) {
-  // Said to encode, which it refuses: HDF5 makes no data set of a filter that says it cannot.
+  // Said to encode, which it rejects: HDF5 makes no data set of a filter that says it cannot.
   const H5Z_class2_t filter{H5Z_CLASS_T_VERS, number, 1, 1, name, nullptr, nullptr, function};
   H5Zregister(&filter);
 }

@@ -9,7 +9,7 @@
 namespace ryle::hdf5 {
 
 /// H5Fopen of a file to read, with the filters registered, once walk_in_child() (hdf5/walk.hpp) has
-/// not refused it; negative when HDF5 refuses it nevertheless.
+/// not rejected it; negative when HDF5 rejects it nevertheless.
 /// `access` is H5F_ACC_RDONLY, with H5F_ACC_SWMR_READ to follow a writer.
 hid_t open_file(const std::string& path, unsigned access = H5F_ACC_RDONLY);
 

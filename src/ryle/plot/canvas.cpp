@@ -225,7 +225,7 @@ class Font {
   double cap_height_px_ = 0;
 };
 
-/// What cairo draws: it refuses a text with bytes that are not UTF-8.
+/// What cairo draws: it rejects a text with bytes that are not UTF-8.
 std::string readable(std::string_view text) {
   std::string out;
   for (std::size_t k = 0; k < text.size();) {

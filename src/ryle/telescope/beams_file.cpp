@@ -21,7 +21,7 @@
 namespace ryle {
 namespace {
 
-/// One table of the file; every key asked for is known, finish() refuses the others.
+/// One table of the file; every key asked for is known, finish() rejects the others.
 class Table {
  public:
   Table(const toml::table& table, std::string path, std::string section)

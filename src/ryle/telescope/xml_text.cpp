@@ -22,7 +22,7 @@ class Reader {
   XmlElement document() {
     using namespace pugi;
     xml_document file;
-    // Escapes stay as they are, so that they can be refused.
+    // Escapes stay as they are, so that they can be rejected.
     const auto result =
         file.load_buffer(text_.data(), text_.size(),
                          parse_pi | parse_cdata | parse_doctype | parse_fragment, encoding_utf8);

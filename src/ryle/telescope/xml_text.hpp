@@ -23,7 +23,7 @@ struct XmlElement {
 };
 
 /// Parses text of at most 1 MiB and 32 levels into its root element. No document type, no entities,
-/// no CDATA: a file that has them is refused. Throws FormatError with "origin:line: what".
+/// no CDATA: a file that has them is rejected. Throws FormatError with "origin:line: what".
 XmlElement parse_xml(std::string_view text, const std::string& origin);
 XmlElement read_xml(const std::string& path);
 

@@ -108,7 +108,7 @@ TEST(Import, SamplesLieWhereTheBeamformerReadsThem) {
   }
 }
 
-TEST(Import, OtherFormatsAreRefused) {
+TEST(Import, OtherFormatsAreRejected) {
   EXPECT_THROW(sample_bytes(SampleFormat::cf32), UnsupportedError);
 }
 

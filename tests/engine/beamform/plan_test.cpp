@@ -28,7 +28,7 @@ TEST(Plan, UnknownNameListsWhatWorks) {
   }
 }
 
-TEST(Plan, RefusesWhatMakesNoSense) {
+TEST(Plan, RejectsWhatMakesNoSense) {
   Queue queue = Queue::cpu(1);
   EXPECT_NO_THROW(make_beamformer(queue, good()));
   for (auto change : {
@@ -85,7 +85,7 @@ TEST(Plan, NamesTellWhatRuns) {
   EXPECT_NE(make_beamformer(queue, c)->implementation(), "beamform/cpu/avx512_vnni");
 }
 
-TEST(Plan, RefusesWeightsAndScalesThatAreNotNumbers) {
+TEST(Plan, RejectsWeightsAndScalesThatAreNotNumbers) {
   Queue queue = Queue::cpu(1);
   auto names = cpu_names(good());
   names.push_back("reference");

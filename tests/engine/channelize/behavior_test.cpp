@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Splits, losses, dither, saturation, threads, refusals: everything that must be exact.
+// Splits, losses, dither, saturation, threads, rejections: everything that must be exact.
 #include <algorithm>
 
 #include "ryle/core/error.hpp"
@@ -373,7 +373,7 @@ TEST(Levels, histogram_and_sums_are_exact_and_skip_what_is_absent) {
   }
 }
 
-// --- refusals
+// --- rejections
 // ------------------------------------------------------------------------------------------------------
 
 template <class E>
@@ -387,7 +387,7 @@ std::string message_of(const Config& config) {
   return "";
 }
 
-TEST(Refusal, names_what_is_wrong_and_what_would_work) {
+TEST(Rejection, names_what_is_wrong_and_what_would_work) {
   Case good = make_case(small(), 0, 10);
   const auto with = [&](auto change) {
     Config config = good.config;
@@ -429,7 +429,7 @@ TEST(Refusal, names_what_is_wrong_and_what_would_work) {
   EXPECT_THROW(engine->set_gains(View<const cf32, 2>(gains.data(), {1, 64})), ConfigError);
 }
 
-TEST(Refusal, every_listed_name_runs_under_that_name) {
+TEST(Rejection, every_listed_name_runs_under_that_name) {
   Case c = make_case(small(), 0, 3);
   for (const auto& each : available_implementations()) {
     if (each.rfind("cuda", 0) != 0) run(c, each);  // run() asserts implementation()

@@ -198,7 +198,7 @@ TEST(Finish, RotationUndoesDelays) {
   for (const auto& v : done.mean) EXPECT_LE(std::abs(v - 1.0), 1e-11);
 }
 
-TEST(Finish, RefusesWhatDoesNotFit) {
+TEST(Finish, RejectsWhatDoesNotFit) {
   FinishConfig config;
   config.order = Order::triangle;
   EXPECT_THROW(finish_dump(named_sums(1, 3), config, 4), ConfigError);

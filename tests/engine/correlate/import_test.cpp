@@ -79,7 +79,7 @@ TEST(Import, IntegersToFloats) {
   }
 }
 
-TEST(Import, RefusesWhatItCannotDo) {
+TEST(Import, RejectsWhatItCannotDo) {
   Queue queue = Queue::cpu(1);
   Voltages v(SampleFormat::ci4, 1, 128, 2);
   std::vector<std::uint8_t> source(4096);

@@ -22,7 +22,7 @@ TEST(Plan, UnknownNameListsWhatWorks) {
     EXPECT_NE(message.find(name), std::string::npos) << message;
 }
 
-TEST(Plan, RefusesWhatCannotRun) {
+TEST(Plan, RejectsWhatCannotRun) {
   Queue queue = Queue::cpu(1);
   const Config good{4, 2, SampleFormat::ci8, 64, "auto"};
   EXPECT_NO_THROW(make_correlator(queue, good));

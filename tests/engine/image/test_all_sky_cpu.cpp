@@ -126,7 +126,7 @@ TEST(AllSkyCpu, GridsOfManySizes) {
   }
 }
 
-TEST(AllSkyCpu, SizesWithoutATransformAreRefusedWithNeighbours) {
+TEST(AllSkyCpu, SizesWithoutATransformAreRejectedWithNeighbours) {
   Queue queue = Queue::cpu(1);
   auto config = random_array(6, 74, 2, 20);
   config.path = Path::efield;

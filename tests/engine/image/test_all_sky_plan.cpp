@@ -225,7 +225,7 @@ TEST(AllSkyPlan, SaysWhatTheHeightsCost) {
   EXPECT_EQ(plan(c, default_cost_model(BackEnd::cuda)).warning, "");
 }
 
-TEST(AllSkyPlan, ForcedPathsAreTakenOrRefused) {
+TEST(AllSkyPlan, ForcedPathsAreTakenOrRejected) {
   auto c = table_config(32, 128, 10);
   for (const Path path :
        {Path::efield, Path::efield_half, Path::vis_grid, Path::vis_dft, Path::efield_dft}) {
@@ -238,7 +238,7 @@ TEST(AllSkyPlan, ForcedPathsAreTakenOrRefused) {
   EXPECT_THROW(plan(c, default_cost_model(BackEnd::cpu)), ConfigError);
 }
 
-// What a CUDA imager would refuse when it is made is not chosen.
+// What a CUDA imager would reject when it is made is not chosen.
 TEST(AllSkyPlan, KnowsWhatCudaCannotDo) {
   const auto model = default_cost_model(BackEnd::cuda);
   auto p = plan(aperture_case().config, model);
@@ -343,7 +343,7 @@ void expect_rejected(const AllSkyConfig& c, const std::string& words) {
   }
 }
 
-TEST(AllSkyConfigs, BadOnesAreRefusedWithTheValue) {
+TEST(AllSkyConfigs, BadOnesAreRejectedWithTheValue) {
   const AllSkyConfig good = random_array(4, 64, 2, 20);
   validate(good);
   const auto with = [&](auto&& change) {

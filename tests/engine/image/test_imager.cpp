@@ -217,7 +217,7 @@ TEST(Image, PixelsAndDirectionsFollowTheConventions) {
   EXPECT_NEAR(d.m, -0.5, 1e-15);
 }
 
-TEST(Image, RefusesImpossibleSizesAndUnknownNames) {
+TEST(Image, RejectsImpossibleSizesAndUnknownNames) {
   Queue queue = Queue::cpu(1);
   for (const std::int64_t n : {-2, 0, 1, 65537}) {
     EXPECT_THROW(make_imager(queue, {n, 2.0, "auto"}), ConfigError) << n;

@@ -411,8 +411,8 @@ TEST(ZeroDm, TakesOutWhatIsCommon) {
 }
 
 // A plan from DM 0 on is searched, and what it loses is said; one without a DM that would stay is
-// refused.
-TEST(ZeroDm, RefusedOnlyWhereNoPulseWouldStay) {
+// rejected.
+TEST(ZeroDm, RejectedOnlyWhereNoPulseWouldStay) {
   const auto band = band_of(64);
   const double floor = 4 * 100 / band.sweep_samples_per_dm();
   EXPECT_DOUBLE_EQ(zero_dm_floor(band, 100), floor);

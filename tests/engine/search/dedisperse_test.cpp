@@ -152,7 +152,7 @@ TEST(Dedisperse, TheBlockOfThePaper) {
   for (const std::int64_t n : {1024, 1280}) expect_all_equal(config_for(band, dms, 63, n), n, 4, 2);
 }
 
-TEST(Dedisperse, RefusesWhatCannotBe) {
+TEST(Dedisperse, RejectsWhatCannotBe) {
   Queue queue = Queue::cpu(1);
   auto config = config_for(test::best2_band(8), {0, 1}, 63, 10);
   config.implementation = "cpu:mmx";

@@ -218,7 +218,7 @@ TEST(Detect, FalseAlarmsOfGaussianNoise) {
   EXPECT_NEAR(static_cast<double>(hits.size()), expected, 5 * std::sqrt(expected));
 }
 
-TEST(Detect, RefusesWhatCannotBe) {
+TEST(Detect, RejectsWhatCannotBe) {
   Queue queue = Queue::cpu(1);
   DetectConfig config;
   config.n_trials = 1;

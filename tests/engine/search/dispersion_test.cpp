@@ -88,7 +88,7 @@ TEST(Dispersion, RangesAndFiles) {
   EXPECT_EQ(dm_trials(band, config), (std::vector<double>{1.5, 2, 5}));
 }
 
-TEST(Dispersion, RefusesImpossiblePlans) {
+TEST(Dispersion, RejectsImpossiblePlans) {
   const Band band = best2_band();
   const auto rejected = [&](auto change) {
     DmPlanConfig config;

@@ -193,7 +193,7 @@ TEST(Fdmt, SaysHowFarItIsOffThePlan) {
   EXPECT_LE(make_dedisperser(queue, config)->track_error().max_samples, 2);
 }
 
-TEST(Fdmt, RefusesWhatIsNoDispersion) {
+TEST(Fdmt, RejectsWhatIsNoDispersion) {
   Queue queue = Queue::cpu(1);
   auto config = tree_config(test::best2_band(64), {1, 2}, 63, 64);
   config.implementation = "fdmt:mmx";

@@ -60,7 +60,7 @@ TEST(Fold, CountsEverySampleOnceAndSkipsNan) {
   EXPECT_EQ(total, 998);
 }
 
-TEST(Fold, RefusesWhatCannotBe) {
+TEST(Fold, RejectsWhatCannotBe) {
   const std::vector<float> series(100, 1.0f);
   FoldConfig config;
   EXPECT_THROW(fold(series, 1e-3, config), ConfigError);

@@ -147,7 +147,7 @@ TEST(Normalize, LegendreFitIgnoresOutliers) {
     }
 }
 
-TEST(Normalize, RefusesWhatCannotBe) {
+TEST(Normalize, RejectsWhatCannotBe) {
   EXPECT_THROW(Normalizer(config_of(0)), ConfigError);
   auto config = config_of(8);
   config.masked.assign(3, 0);

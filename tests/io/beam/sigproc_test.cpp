@@ -191,7 +191,7 @@ TEST(Sigproc, ATableOfChannels) {
   EXPECT_EQ(read_all(scratch / "x.fil"), (std::vector<float>{'d', 'c', 'b', 'a'}));
 }
 
-TEST(Sigproc, RefusesWithOffsetAndRemedy) {
+TEST(Sigproc, RejectsWithOffsetAndRemedy) {
   Scratch scratch;
   const std::string path = scratch / "x.fil";
   const auto expect = [&](const std::string& bytes, const std::string& words) {

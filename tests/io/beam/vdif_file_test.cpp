@@ -171,7 +171,7 @@ TEST_F(VdifFile, SaysWhatVdifCannotHold) {
   VdifFileInfo old = info(8, 25'000, 16);
   old.clock.epoch_tai_ns = tai_ns_from_utc_iso("1999-12-31T00:00:00");
   EXPECT_NE(why(old).find("2000 to 2031"), std::string::npos);
-  // Nothing is left behind by a refusal, or by a writer that did not finish.
+  // Nothing is left behind by a rejection, or by a writer that did not finish.
   { VdifWriter writer(path_, info(8, 25'000, 16), false); }
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }

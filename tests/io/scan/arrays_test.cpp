@@ -123,7 +123,7 @@ TEST(NamedScans, Hifast) {
   EXPECT_EQ(read_scans(plain).metadata.format, "HiFAST HDF5 (flux), beam M07");
 }
 
-TEST(NamedScans, FrequenciesOffTheGridAreRefused) {
+TEST(NamedScans, FrequenciesOffTheGridAreRejected) {
   const test::ScanFolder folder;
   const std::string path = folder.file("uneven.h5");
   {
@@ -242,7 +242,7 @@ TEST(NamedScans, PiecesThatThreadsReadLieWhereTheyBelong) {
 }
 
 // A shape of 10^15 numbers that were never written asks for no memory.
-TEST(NamedScans, ShapesThatAreNotStoredAreRefused) {
+TEST(NamedScans, ShapesThatAreNotStoredAreRejected) {
   const test::ScanFolder folder;
   const std::string path = folder.file("sparse.h5");
   {

@@ -20,7 +20,7 @@ TEST(DamagedScans, WhatIsNoFileOfScans) {
   EXPECT_NE(rejection(path).find("gunzip"), std::string::npos);
 }
 
-TEST(DamagedScans, FilesCutAnywhereAreRefused) {
+TEST(DamagedScans, FilesCutAnywhereAreRejected) {
   const test::ScanFolder folder;
   for (const char* name :
        {"singledish/hegrid_mock/mock503.hdf5", "singledish/hegrid_mock/input1.fits",

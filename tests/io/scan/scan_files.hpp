@@ -104,7 +104,7 @@ inline ReadScans read_scans(const std::string& path, const ScanOptions& options 
   return r;
 }
 
-/// What the reader says of a file it refuses; empty when it does not.
+/// What the reader says of a file it rejects; empty when it does not.
 inline std::string rejection(const std::string& path, const ScanOptions& options = {}) {
   try {
     read_scans(path, options);

@@ -107,7 +107,7 @@ TEST(Sdfits, RowsAreSelected) {
             std::string::npos);
 }
 
-TEST(Sdfits, RowsOffByATwentiethOfAChannelAreRefused) {
+TEST(Sdfits, RowsOffByATwentiethOfAChannelAreRejected) {
   const test::ScanFolder folder;
   Gbt gbt;
   const std::string path = folder.file("gbt.fits");

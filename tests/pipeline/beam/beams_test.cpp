@@ -450,7 +450,7 @@ TEST(BeamsLive, LossIsWrittenAsTheMeanAndListed) {
   EXPECT_EQ(means, 8);
 }
 
-TEST(BeamsLive, RefusesWhatDoesNotFit) {
+TEST(BeamsLive, RejectsWhatDoesNotFit) {
   const test::Scratch scratch;
   write_beams(scratch);
   const auto rejected = [&](const std::vector<std::string>& overrides, const std::string& word) {

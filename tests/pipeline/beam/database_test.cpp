@@ -100,7 +100,7 @@ class LiveDatabase : public testing::Test {
   std::string path_ = scratch_ / "t.sqlite", unwritten_ = scratch_ / "t_unwritten.jsonl";
 };
 
-TEST_F(LiveDatabase, WhatALockedOneRefusesIsWrittenLater) {
+TEST_F(LiveDatabase, WhatALockedOneRejectsIsWrittenLater) {
   start();
   find_one();
   products_->add(records_of(1));
@@ -226,7 +226,7 @@ TEST_F(LiveDatabase, NoFileAtAll) {
 }
 
 // All rows are there, but nobody would learn how much was searched and masked.
-TEST_F(LiveDatabase, ADescriptionThatIsRefusedIsKept) {
+TEST_F(LiveDatabase, ADescriptionThatIsRejectedIsKept) {
   start();
   find_one();
   const Locked other(path_);

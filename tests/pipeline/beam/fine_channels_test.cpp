@@ -159,7 +159,7 @@ TEST(FineChannels, SameValuesForAnyGulpsAndWithoutWhatIsMissing) {
   }
 }
 
-TEST(FineChannels, RefusesAnUnevenAxis) {
+TEST(FineChannels, RejectsAnUnevenAxis) {
   Queue queue = Queue::cpu(1);
   FineConfig f = fine_config(1);
   f.n_fine = 15;

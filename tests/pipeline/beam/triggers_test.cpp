@@ -71,7 +71,7 @@ TEST(Trigger, SpansAreWindowsOfAllChannels) {
   for (const Tick f : window.first) EXPECT_EQ(f, window.begin());
 }
 
-TEST(Trigger, NonsenseIsRefusedWithAReason) {
+TEST(Trigger, NonsenseIsRejectedWithAReason) {
   const auto why = [](const std::string& line) -> std::string {
     try {
       parse_trigger(line, ten_channels());

@@ -366,7 +366,7 @@ TEST(VoltageRing, WhatIsStillToComeOutlivesANewBeginning) {
   }
 }
 
-// A dump of what is still to come waits for data: it is no reason to refuse one of half the ring.
+// A dump of what is still to come waits for data: it is no reason to reject one of half the ring.
 TEST(VoltageRing, DumpsAskedAheadAreNoSlowDisk) {
   const test::Scratch scratch;
   auto config = ring_config(scratch, false);
@@ -620,7 +620,7 @@ TEST(VoltageRing, APulseIsFoundAgainInItsDump) {
   EXPECT_NEAR(static_cast<double>(e.tai_ns - seen->tai_ns), 0, 0.3e6);
 }
 
-// A database of another run lies there under the name: the search refuses, and what others asked
+// A database of another run lies there under the name: the search rejects, and what others asked
 // for must not go into it.
 TEST(VoltageRing, RecordsDoNotGoIntoTheDatabaseOfAnotherRun) {
   const test::Scratch scratch;
@@ -647,7 +647,7 @@ TEST(VoltageRing, RecordsDoNotGoIntoTheDatabaseOfAnotherRun) {
   EXPECT_THAT(lines, HasSubstr(R"("result":"refused")"));
 }
 
-TEST(VoltageRing, RefusesARingThatIsTooShort) {
+TEST(VoltageRing, RejectsARingThatIsTooShort) {
   const test::Scratch scratch;
   ObservationConfig config = burst_observation(scratch);
   config.search.voltage_ring_s = 0.25;

@@ -505,7 +505,7 @@ TEST_F(SkyCellsTest, WhatIsNotWholeLeavesNothing) {
   }
 }
 
-TEST_F(SkyCellsTest, TargetsThatAreNoneAreRefused) {
+TEST_F(SkyCellsTest, TargetsThatAreNoneAreRejected) {
   const auto samples = samples_at(10, 10);
   for (const char* target : {"healpix:1000", "healpix:nside=x", "healpix:order=spiral",
                              "healpix:nside=8,half", "healpix:nside=8,frame=ecliptic"})

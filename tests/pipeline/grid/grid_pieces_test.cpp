@@ -339,7 +339,7 @@ TEST_F(GridPieces, AnUnfinishedRunIsSaidToBeOne) {
 }
 
 // Other words for the same choice make another fingerprint: the samples would count twice.
-TEST_F(GridPieces, AFileChosenInTwoWaysIsRefused) {
+TEST_F(GridPieces, AFileChosenInTwoWaysIsRejected) {
   GridOptions o = options("");
   o.accumulate = scratch_.file("field.rgrid");
   grid_scans(o);

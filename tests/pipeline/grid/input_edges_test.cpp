@@ -36,7 +36,7 @@ std::string text_key(const std::string& path, const char* name) {
   return status == 0 ? value : "none";
 }
 
-TEST(GridInputEdges, TheSameFileTwiceIsRefused) {
+TEST(GridInputEdges, TheSameFileTwiceIsRejected) {
   const Scratch scratch;
   const std::string file = write_scans(scratch, some_scans());
   GridOptions o = options_of(scratch, file);

@@ -52,7 +52,7 @@ TEST(OutputBeam, OfFunctionsManyBeamsWide) {
   EXPECT_NEAR(b.area_factor / ((20 * 20 + 2.9 * 2.9) / (2.9 * 2.9)), 1, 1e-4);
 }
 
-TEST(OutputBeam, WithoutABeamIsRefused) {
+TEST(OutputBeam, WithoutABeamIsRejected) {
   const auto f = parse_convolution("gauss:1arcmin", 0);
   EXPECT_THROW(output_beam(f, 0), ConfigError);
   EXPECT_THROW(output_beam(f, NAN), ConfigError);

@@ -58,7 +58,7 @@ void WeightBank::set(View<const cf32, 3> weights, Queue host) {
                       "]; [beam][channel][input] is [" + std::to_string(n_beams) + "][" +
                       std::to_string(n_channels) + "][" + std::to_string(n_inputs) + "]");
   }
-  // Looked at before anything is stored: a refused table must not leave half of itself.
+  // Looked at before anything is stored: a rejected table must not leave half of itself.
   std::atomic<bool> rejected{false};
   host.parallel_for(n_beams, [&](std::int64_t beam) {
     if (!all_finite(weights, beam)) rejected = true;

@@ -85,7 +85,7 @@ void validate(const Config& config) {
     throw ConfigError("correlator: n_inputs is " + std::to_string(config.n_inputs) +
                       "; at most 65536");
   }
-  spectra_per_block(config.format);  // refuses formats without planar blocks
+  spectra_per_block(config.format);  // rejects formats without planar blocks
   const std::int64_t pairs = n_pairs(config.n_inputs);
   checked_product({config.n_channels, pairs, 64}, "correlator accumulators");
   dense_blocks_bytes(config.format, config.n_channels, config.max_spectra, config.n_inputs);

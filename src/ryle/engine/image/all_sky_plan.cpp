@@ -217,7 +217,7 @@ double half_shared_bytes(const Sizes& s) {
   return 516 * tiles + std::max({rows, 64 * s.a, 32768.0}) + 56 * s.a + 1024;
 }
 
-// What the kernels would refuse when the imager is made, on GPUs with 227 KiB for a thread block.
+// What the kernels would reject when the imager is made, on GPUs with 227 KiB for a thread block.
 std::string why_not_cuda(const AllSkyConfig& config, const Sizes& s, Path path) {
   constexpr double kShared = 227 * 1024;
   if (!config.function.apertures.empty() && path == Path::efield_half) {

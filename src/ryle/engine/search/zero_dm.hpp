@@ -21,7 +21,7 @@ ZeroDm zero_dm_of(std::string_view name);
 /// The filter takes about W / sweep of a pulse. DM at which that is a quarter of a pulse of `width`
 /// samples. @unit pc/cm3
 double zero_dm_floor(const Band& band, std::int64_t width);
-/// Refuses when the filter would take more than that of pulses as wide of every DM of a plan.
+/// Rejects when the filter would take more than that of pulses as wide of every DM of a plan.
 /// Throws ConfigError saying what would do.
 void check_zero_dm(const Band& band, double dm_max, std::int64_t width);
 /// What a plan that begins at dm_min loses by the filter, in words; "" = less than a quarter.

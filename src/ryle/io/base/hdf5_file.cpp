@@ -10,7 +10,7 @@
 namespace ryle::io::h5 {
 namespace {
 
-/// HDF5 would try once more, at exit, to write what a full disk refused, and then crash or loop on
+/// HDF5 would try once more, at exit, to write what a full disk rejected, and then crash or loop on
 /// the remains: the files we want are closed by hand. Before main, because whoever uses HDF5 first
 /// (a TART recording) installs that handler.
 [[maybe_unused]] const herr_t kNo_exit_handler = H5dont_atexit();

@@ -53,7 +53,7 @@ class Growing {
 };
 
 // Readers.
-/// A file of any origin to read (hdf5/filters.hpp); throws when it is refused.
+/// A file of any origin to read (hdf5/filters.hpp); throws when it is rejected.
 Handle open_file(const std::string& path, unsigned access = H5F_ACC_RDONLY);
 /// A part of an open data set. Throws FormatError, and UnsupportedError where a filter is missing.
 void read_part(hid_t set, const std::string& name, hid_t memory_type, hid_t memory_space,

@@ -229,7 +229,7 @@ void SearchDatabase::retry() {
   if (n_waiting() > 0) write(nullptr);
 }
 
-// Who has been refused once must not wait every time: a search goes on meanwhile. For the same
+// Who has been rejected once must not wait every time: a search goes on meanwhile. For the same
 // reason an attempt that fails costs kMaxEventsAtOnce, whatever waits: events go in pieces, each
 // of them whole or not at all, and the last with the records.
 bool SearchDatabase::write(const SearchDescription* last) {

@@ -120,7 +120,7 @@ class SearchDatabase {
   std::vector<SearchCandidate> waiting_events() const;
   const VoltageRecords& waiting_records() const;
   /// Tries what waits a last time, with patience, writes the final description and folds the log
-  /// into the file. Never throws for what the database refuses: see rejection(), n_waiting() and
+  /// into the file. Never throws for what the database rejects: see rejection(), n_waiting() and
   /// is_described().
   void finish(const SearchDescription& search);
   bool is_described() const;  ///< whether finish() could write the final description

@@ -18,7 +18,7 @@ std::string voevent_parameter(const char* name, double value, const char* unit, 
 struct VoEventFrame {
   bool observation = false;  ///< role "observation", else "test": nobody points a telescope at it
   std::string telescope;
-  std::int64_t tai_ns = 0;         ///< of the event; 0 = not known: refused
+  std::int64_t tai_ns = 0;         ///< of the event; 0 = not known: rejected
   std::int64_t author_tai_ns = 0;  ///< when it was written; 0 = the time of the event
   std::int64_t number = 0;         ///< makes the IVORN unique
   double time_error_s = 0;         ///< 0 = not said

@@ -26,7 +26,7 @@ struct DumpTrigger {
 struct TriggerRecord {
   std::int64_t number = 0;  ///< 1, 2, ... as they came
   DumpTrigger trigger;
-  std::string result;     ///< accepted, merged, refused, limited, dropped
+  std::string result;     ///< accepted, merged, rejected, limited, dropped
   std::int64_t dump = 0;  ///< number of its dump, 0 = none
   std::string message;    ///< why not
 };

@@ -9,7 +9,7 @@
 namespace ryle::io {
 
 inline constexpr std::int64_t kApplicationId = 0x52796c65;  // "Ryle"
-/// Raised when a table changes; readers and writers refuse what is newer than they are.
+/// Raised when a table changes; readers and writers reject what is newer than they are.
 inline constexpr std::int64_t kSchemaVersion = 2;
 
 inline constexpr const char* kSchema = R"sql(

@@ -171,7 +171,7 @@ void ScanTable::read_column(const FitsFile& file, int number, std::int64_t& offs
     column.form.null = static_cast<std::int64_t>(null);
   }
   column.axes = parse_tdim(key("TDIM"));
-  // Repeats come from the file: their sum stays below the row, or the table is refused.
+  // Repeats come from the file: their sum stays below the row, or the table is rejected.
   if (repeat < 0 || bytes < 0 || repeat > row_bytes * 8 || bytes > row_bytes)
     throw FormatError(fmt::format("{}: column {} of table {} has {} numbers, its row {} bytes",
                                   file.path(), number, hdu, repeat, row_bytes));

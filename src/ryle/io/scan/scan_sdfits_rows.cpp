@@ -32,7 +32,7 @@ const ScanColumn* data_column(const ScanTable& table) {
   return nullptr;
 }
 
-/// The same text in all rows, or a refusal.
+/// The same text in all rows, or a rejection.
 std::string only_text(const std::vector<std::string>& all, const std::string& what,
                       const std::string& where) {
   if (all.empty()) return {};

@@ -140,7 +140,7 @@ int require(const FitsFile& file, const Header& h, std::initializer_list<const c
   return k;
 }
 
-/// Refuses a header that promises more than the file holds, before anything is allocated.
+/// Rejects a header that promises more than the file holds, before anything is allocated.
 void check_size(const FitsFile& file, const Header& h) {
   const std::int64_t group =
       h.n_parameters +

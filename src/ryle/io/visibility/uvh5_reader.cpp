@@ -41,7 +41,7 @@ std::string text_or(hid_t group, const char* name, const std::string& otherwise,
   return h5::exists(group, name) ? h5::read_text(group, name, path) : otherwise;
 }
 
-/// Refuses a cube of Data that is missing or has another size than the header says.
+/// Rejects a cube of Data that is missing or has another size than the header says.
 void require_size(hid_t data, const char* name, std::int64_t expected, const std::string& path) {
   if (!h5::exists(data, name))
     throw FormatError(path + ": Data/" + name +

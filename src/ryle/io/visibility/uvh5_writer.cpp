@@ -141,7 +141,7 @@ class Uvh5Writer final : public PartVisibilityWriter {
     h5::put_int(h, "Ntimes", n_dumps_, path_);
     h5::put_int(h, "Nphase", 1, path_);
     h5::put_text(h, "vis_units", flux_unit(observation), path_);
-    // I = (XX + YY)/2, conventions.md 6; of uncalibrated data pyuvdata 3.1 refuses the statement.
+    // I = (XX + YY)/2, conventions.md 6; of uncalibrated data pyuvdata 3.1 rejects the statement.
     if (flux_unit(observation) == "Jy")
       h5::put_text(h, "pol_convention", "avg", path_);
     else

@@ -9,7 +9,7 @@ namespace ryle::pipeline {
 /// What a run wrote of its voltages (voltage_ring.hpp).
 struct VoltageSummary {
   double ring_s = 0;
-  std::int64_t triggers = 0;  ///< = dumps asked for + merged + refused + limited + dropped
+  std::int64_t triggers = 0;  ///< = dumps asked for + merged + rejected + limited + dropped
   std::int64_t merged = 0, rejected = 0;
   std::int64_t unlisted = 0;         ///< of the merged those that their dump does not list
   std::int64_t limited = 0;          ///< by voltage_per_minute, voltage_max_gib

@@ -99,7 +99,7 @@ class BeamChain {
   void report_loss(const RunSummary& summary) const { loss_.report(summary); }
 
   /// Other directions, gains and sub-arrays of the same beams, from the next set of weights on
-  /// (update_spectra()): the answer names that instant. Refused where the beams are others: their
+  /// (update_spectra()): the answer names that instant. Rejected where the beams are others: their
   /// files and their search are named after them.
   CommandResult steer(BeamsFile file);
   const BeamsFile& file() const { return setup_.file; }

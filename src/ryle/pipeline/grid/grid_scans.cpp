@@ -111,7 +111,7 @@ class GridRun {
   }
 
   // "auto": the first device, where it is worth its start and everything fits; what was asked for
-  // by name is refused instead. Files of sums stay with CPUs: their bits are not a device's.
+  // by name is rejected instead. Files of sums stay with CPUs: their bits are not a device's.
   bool plan_on_device() {
     const std::int64_t n_values = setup_.input->metadata().n_samples * summary_.n_channels;
     if (options_.implementation != "auto" || !setup_.is_mean() || !state_path().empty() ||

@@ -79,7 +79,7 @@ struct GridOptions {
 
   std::string accumulate;  ///< file of sums to go on from, if there, and to leave behind
   std::string checkpoint;  ///< the same for a run that may be killed: removed when it is done
-  bool resume = false;     ///< what is in the file of sums already is left out instead of refused
+  bool resume = false;     ///< what is in the file of sums already is left out instead of rejected
   double checkpoint_interval_s = 60;
   /// This of so many runs, counted from 1: channels where there are enough, else blocks.
   std::int64_t shard = 1, n_shards = 1;

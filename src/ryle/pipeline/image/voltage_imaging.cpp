@@ -57,7 +57,7 @@ SkyPath::SkyPath(const ObservationConfig& config, const ArrayLayout& array,
                             metadata_.n_spectra)),
       queue_(make_queue(config.runtime)),
       targets_(watch_targets(config.image.watch)) {
-  // Refused before data flow: a wrong table, products that cannot be made.
+  // Rejected before data flow: a wrong table, products that cannot be made.
   calibration_gains(config_, array_.n_inputs(), 1);
   require_sky_outputs(config_);
 }

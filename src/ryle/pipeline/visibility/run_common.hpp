@@ -34,7 +34,7 @@ void finish_writer(DumpWriter& writer, Queue& queue,
 /// data.
 CommandResult change_visibilities(DumpWriter* writer, const ObservationConfig& config,
                                   std::int64_t from_tai_ns, DumpWriter::Change change);
-/// The same for "ms", "uvfits" and "uvh5"; others are refused.
+/// The same for "ms", "uvfits" and "uvh5"; others are rejected.
 CommandResult switch_visibilities(DumpWriter* writer, const ObservationConfig& config,
                                   std::int64_t from_tai_ns, const std::string& product, bool on);
 

@@ -81,7 +81,7 @@ void SpeadOutput::pace(std::size_t n_bytes) {
                                                              config_.spead_mb_per_s));
 }
 
-// The socket waits while its buffer is full; what a dead receiver or a network refuses is gone.
+// The socket waits while its buffer is full; what a dead receiver or a network rejects is gone.
 void SpeadOutput::send_datagram(std::size_t n_bytes) {
   pace(n_bytes);
   ++datagrams_;

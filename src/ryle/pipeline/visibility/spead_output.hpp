@@ -29,7 +29,7 @@ namespace ryle::pipeline {
 ///   descriptors
 ///
 /// A product is a baseline and a pair of polarizations, as VisibilityDump orders them. The
-/// destructor sends a stop heap. A network that refuses a datagram costs that datagram: it is
+/// destructor sends a stop heap. A network that rejects a datagram costs that datagram: it is
 /// counted.
 class SpeadOutput {
  public:

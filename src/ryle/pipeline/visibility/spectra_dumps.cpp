@@ -34,7 +34,7 @@ SpectraDumps::SpectraDumps(const ObservationConfig& config, const ArrayLayout& a
       queue_(make_queue(config.runtime)) {
   if (config_.calibration.jy_per_count2 == 0)
     config_.calibration.jy_per_count2 = metadata_.jy_per_count2;
-  // Refuses a wrong table or phase center before data flow.
+  // Rejects a wrong table or phase center before data flow.
   calibration_gains(config_, array_.n_inputs(), 1);
   const std::int64_t start_tai_ns = metadata_.clock.epoch_tai_ns;
   low_center_ = metadata_.live ? require_live_phase_center(config_, array_, start_tai_ns)
