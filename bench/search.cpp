@@ -320,7 +320,7 @@ void measure_levels(const Options& options, const Block& b, const Emit& emit) {
 }
 
 /// T-DD-22: a storm in which every 64 samples of every trial and every octave of widths give a
-/// token, in blocks of 8192 samples as the chain hands them over.
+/// hit, in blocks of 8192 samples as the chain hands them over.
 void measure_clusters(const Options& options, const Block& b, const Emit& emit) {
   constexpr std::int64_t kBlock = 8192, kOctaves = 9;
   const std::int64_t n_hits = options.quick ? 100'000 : 1'000'000;

@@ -324,7 +324,7 @@ void detect_case(Queue& queue, std::int64_t n_columns, std::int64_t max_width, d
   make_detector(host, config)->execute(host, in, through);
   EXPECT_EQ(through == expected, true);
   EXPECT_EQ(found == expected, true)
-      << found.size() << " tokens, expected " << expected.size() << "; " << n_columns
+      << found.size() << " hits, expected " << expected.size() << "; " << n_columns
       << " columns, widths to " << max_width << (weighted ? ", weighted" : "");
   for (std::size_t k = 0; k < kTrials; ++k) {
     EXPECT_EQ(engine->statistics()[k].mu, reference->statistics()[k].mu) << k;

@@ -117,7 +117,7 @@ TEST_P(RoundTrip, NoDumpsIsAValidFile) {
   EXPECT_EQ(observation_to_json(file.observation), observation_to_json(o));
 }
 
-TEST_P(RoundTrip, FactsKnownAtTheEndAreWritten) {
+TEST_P(RoundTrip, MetadataKnownAtTheEndIsWritten) {
   const Scratch dir;
   Observation o = test::make_observation({});
   if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";

@@ -21,7 +21,7 @@ struct Work {
   }
 };
 
-TEST(WgmmaDuos, EveryTileOfEveryChannelIsKeptOnce) {
+TEST(WgmmaCtaPairs, EveryTileOfEveryChannelIsKeptOnce) {
   for (int tile_rows = 1; tile_rows <= 19; ++tile_rows) {
     for (const int n_channels : {1, 2, 3, 4}) {
       const Work w(tile_rows, n_channels);
@@ -46,7 +46,7 @@ TEST(WgmmaDuos, EveryTileOfEveryChannelIsKeptOnce) {
 
 // A block waits for halves of its first operand from the other one: both must take as many operands
 // a block, and the one in common must be the same, at the same time.
-TEST(WgmmaDuos, BothBlocksBringAlike) {
+TEST(WgmmaCtaPairs, BothBlocksBringAlike) {
   for (int tile_rows = 1; tile_rows <= 19; ++tile_rows) {
     const Work w(tile_rows, 3);
     std::int64_t alone = 0;

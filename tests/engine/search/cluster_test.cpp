@@ -191,7 +191,7 @@ TEST(Cluster, OrderAndBlocksDoNotMatter) {
 // T-DD-22: the time grows with the number of hits, not with its square: a quadratic method needs
 // 16 times as long for 4 times the hits.
 // 16 events fill 1024 samples; what they do not explain joins the strongest, with all it spans.
-TEST(Cluster, WhatIsBeyondACrowdJoinsTheStrongest) {
+TEST(Cluster, WhatIsBeyondACrowdedBinJoinsTheStrongest) {
   std::vector<Hit> hits;
   for (std::int32_t k = 0; k < 16; ++k)
     hits.push_back({1024 + 2 * k, 1, 100 + 40 * k, 60 + static_cast<float>(k)});

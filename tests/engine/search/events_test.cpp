@@ -98,7 +98,7 @@ std::string text_of(const std::vector<Cluster>& events) {
   for (const auto& e : events)
     s += "\n  start " + std::to_string(e.best.start) + " width " + std::to_string(e.best.width) +
          " trial " + std::to_string(e.best.trial) + " S/N " + std::to_string(e.best.snr) +
-         " tokens " + std::to_string(e.n_hits);
+         " hits " + std::to_string(e.n_hits);
   return s;
 }
 

@@ -34,7 +34,7 @@ struct Clusterer::Impl {
   };
 
   detail::HitModel model;
-  detail::HitClusterer peeler;
+  detail::HitClusterer clusterer;
   std::int64_t reach;
   std::vector<Hit> waiting;
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();  // starts of those waiting
@@ -46,7 +46,7 @@ struct Clusterer::Impl {
   std::vector<Hit> sorted, left;  // sorted: by bin
 
   explicit Impl(const ClusterConfig& config)
-      : model(config), peeler(model), reach(config.reach_samples) {}
+      : model(config), clusterer(model), reach(config.reach_samples) {}
 
   static std::int64_t bin_of(std::int64_t start) {
     return (start >= 0 ? start : start - kHitBin + 1) / kHitBin;
@@ -156,14 +156,14 @@ struct Clusterer::Impl {
     }
   }
 
-  /// One group through the peeler. What belongs to events behind its end goes on waiting.
-  void take_apart(Group& g, std::vector<Cluster>& closed) {
+  /// One group through the clusterer. What belongs to events behind its end goes on waiting.
+  void find_events(Group& g, std::vector<Cluster>& closed) {
     const auto first = static_cast<std::size_t>(g.first), end = static_cast<std::size_t>(g.context);
     looked_at.assign(bins.begin() + g.first, bins.begin() + g.context);
     const std::int64_t cut = g.context == g.end ? std::numeric_limits<std::int64_t>::max()
                                                 : (first_bin + g.end) * kHitBin;
     left.clear();
-    peeler.take_apart(first_bin + g.first, sorted, looked_at, cut, closed, left);
+    clusterer.find_events(first_bin + g.first, sorted, looked_at, cut, closed, left);
     for (std::size_t b = first; b < end; ++b) {
       const std::int64_t begin = bins[b].begin;
       bins[b] = Bin{};
@@ -186,7 +186,7 @@ struct Clusterer::Impl {
     sort_hits();
     const std::size_t first = closed.size();
     do {
-      take_apart(group, closed);
+      find_events(group, closed);
     } while (next_group(tick, group));
     waiting.clear();
     earliest = std::numeric_limits<std::int64_t>::max();

@@ -36,10 +36,10 @@ class CpuDetector final : public Detector {
         statistics_(config.n_trials),
         row_(rounded_up(config.max_columns) + 64),
         blocks_(config.max_columns / 64 + 2),
-        pieces_(config.max_columns / kStartsPerPiece + 8),
+        segments_(config.max_columns / kStartsPerSegment + 8),
         prefix_(row_ * queue.n_workers()),
         block_hits_(kFullOctaves * blocks_ * queue.n_workers()),
-        below_(8 * pieces_ * queue.n_workers()),
+        below_(8 * segments_ * queue.n_workers()),
         samples_(kSamples * queue.n_workers()),
         hits_((config.n_trials + kTrialsPerTask - 1) / kTrialsPerTask) {
     for (int d = 0; d < octaves_.back().halvings + 3; ++d) {
@@ -49,7 +49,7 @@ class CpuDetector final : public Detector {
     above_stride_ = rounded_up(config.max_columns) + 64;
     above_ = Buffer<std::uint16_t>(2 * above_stride_ * queue.n_workers());
     cells_ = Buffer<std::uint8_t>(cell_bytes_ * queue.n_workers());
-    maxima_ = Buffer<std::uint8_t>(static_cast<std::int64_t>(place_.size()) * pieces_ *
+    maxima_ = Buffer<std::uint8_t>(static_cast<std::int64_t>(place_.size()) * segments_ *
                                    queue.n_workers());
   }
 
@@ -226,11 +226,11 @@ class CpuDetector final : public Detector {
   std::uint8_t* cells_of(std::int64_t slot, std::size_t level) const {
     return cells_.data() + slot * cell_bytes_ + place_[level];
   }
-  /// Largest cells of the pieces of a level; one before the first is 0, and so are those behind.
+  /// Largest cells of the segments of a level; one before the first is 0, and so are those behind.
   std::uint8_t* maxima_of(std::int64_t slot, std::size_t level) const {
     return maxima_.data() +
            (slot * static_cast<std::int64_t>(place_.size()) + static_cast<std::int64_t>(level)) *
-               pieces_ +
+               segments_ +
            1;
   }
 
@@ -290,7 +290,7 @@ class CpuDetector final : public Detector {
       fetch_next(row, level);
       std::fill_n(made + n, kCellPad, std::uint8_t{0});
       std::uint8_t* const largest = maxima_of(row.slot, level);
-      std::fill(largest - 1, largest - 1 + pieces_, std::uint8_t{0});
+      std::fill(largest - 1, largest - 1 + segments_, std::uint8_t{0});
       kernel_.maxima(made, n, largest);
     }
   }
@@ -323,10 +323,11 @@ class CpuDetector final : public Detector {
     const std::uint8_t *starts, *pairs;
     std::int64_t start_offset, start_unit, pair_offset, pair_unit;
 
-    Rest at(std::int64_t piece) const {
-      const std::int64_t largest = std::max({starts[piece - 1], starts[piece], starts[piece + 1]});
-      const std::int64_t largest_pair = std::max(
-          {pairs[piece == 0 ? 0 : (piece - 1) / 2], pairs[piece / 2], pairs[(piece + 1) / 2]});
+    Rest at(std::int64_t segment) const {
+      const std::int64_t largest =
+          std::max({starts[segment - 1], starts[segment], starts[segment + 1]});
+      const std::int64_t largest_pair = std::max({pairs[segment == 0 ? 0 : (segment - 1) / 2],
+                                                  pairs[segment / 2], pairs[(segment + 1) / 2]});
       constexpr std::int64_t kAnything = 1 << 30;  // cut at the top of a byte
       if (std::max(largest, largest_pair) == 255) return {kAnything, kAnything, kAnything};
       const std::int64_t one = start_offset + start_unit * largest;
@@ -348,14 +349,14 @@ class CpuDetector final : public Detector {
 
   /// Limits of screen_pairs, 3 4 5 6 7 8 cells of 2 starts; `sums` of kBoxcarWidths.
   template <class T>
-  void pair_limits(const Row<T>& row, const double* sums, std::int64_t pieces,
+  void pair_limits(const Row<T>& row, const double* sums, std::int64_t segments,
                    std::uint8_t* to) const {
     const RestRule rule = rest_rule(row, 0, 1);
     const auto minimum = [&](int index, int cells) { return min_of(row, sums[index], cells, 1); };
     const std::int64_t odd8 = minimum(7, 3), even8 = minimum(7, 4), odd10 = minimum(8, 4);
     const std::int64_t even10 = minimum(8, 5), any11 = minimum(9, 5), any13 = minimum(10, 6);
     const std::int64_t odd16 = minimum(11, 7), even16 = minimum(11, 8);
-    for (std::int64_t i = 0; i < pieces; ++i, to += 8) {
+    for (std::int64_t i = 0; i < segments; ++i, to += 8) {
       const Rest r = rule.at(i);
       to[0] = limit_of(odd8, 2 * r.one);
       to[1] = std::min(limit_of(even8, 0), limit_of(odd10, 2 * r.one));
@@ -367,14 +368,14 @@ class CpuDetector final : public Detector {
   }
   /// Limits of screen_quads, 4 5 6 7 8 cells of 4 starts of a level.
   template <class T>
-  void quad_limits(const Row<T>& row, const double* sums, std::size_t starts, std::int64_t pieces,
+  void quad_limits(const Row<T>& row, const double* sums, std::size_t starts, std::int64_t segments,
                    std::uint8_t* to) const {
     const std::size_t level = starts + 2;
     const RestRule rule = rest_rule(row, starts, level);
     std::int64_t minimum[5];
     for (int k = 0; k < 5; ++k)
       minimum[k] = min_of(row, sums[kFirstHalved + std::min(k, 3)], 4 + k, level);
-    for (std::int64_t i = 0; i < pieces; ++i, to += 8) {
+    for (std::int64_t i = 0; i < segments; ++i, to += 8) {
       const Rest r = rule.at(i);
       for (int k = 0; k < 3; ++k) to[k] = limit_of(minimum[k], r.three);
       to[3] = limit_of(minimum[3], r.four);
@@ -395,21 +396,21 @@ class CpuDetector final : public Detector {
             std::max(0.0, needed(row, std::int64_t{narrow} << halvings));
     std::uint8_t* const block_hits = block_hits_.data() + row.slot * kFullOctaves * blocks_;
     std::fill_n(block_hits, kFullOctaves * blocks_, std::uint8_t{0});
-    std::uint8_t* const below = below_.data() + row.slot * 8 * pieces_;
-    const std::int64_t pieces = blocks * 64 / kStartsPerPiece + 1;
+    std::uint8_t* const below = below_.data() + row.slot * 8 * segments_;
+    const std::int64_t segments = blocks * 64 / kStartsPerSegment + 1;
     unsigned found = 0;
     if (halvings == 0) {
       for (int k = 0; k < 7; ++k) below[k] = limit_of(min_of(row, sums[k], k + 1, 0), 0);
       found = kernel_.screen_narrow({cells_of(row.slot, 0), blocks, below, block_hits, blocks_});
       if (sums[7] < 0) return found;
-      pair_limits(row, sums, pieces, below);
+      pair_limits(row, sums, segments, below);
       found |= kernel_.screen_pairs(
                    {cells_of(row.slot, 1), blocks, below, block_hits + 3 * blocks_, blocks_})
                << 3;
     }
     if (sums[kFirstHalved] < 0) return found;
     const auto level = static_cast<std::size_t>(halvings);
-    quad_limits(row, sums, level, pieces, below);
+    quad_limits(row, sums, level, segments, below);
     const int octave = halvings == 0 ? 4 : 0;
     return found | kernel_.screen_quads({cells_of(row.slot, level + 2), blocks, below,
                                          block_hits + octave * blocks_, blocks_})
@@ -467,7 +468,7 @@ class CpuDetector final : public Detector {
   std::string name_;
   std::vector<Octave> octaves_;
   std::vector<SeriesStatistics> statistics_;
-  std::int64_t row_, blocks_, pieces_;
+  std::int64_t row_, blocks_, segments_;
   std::vector<std::int64_t> place_;  // of the cells of each level
   std::int64_t cell_bytes_ = 0;
   Buffer<std::int32_t> prefix_;
@@ -475,7 +476,7 @@ class CpuDetector final : public Detector {
   Buffer<std::uint16_t> above_;          // [slot][a level or the next]
   Buffer<std::uint8_t> cells_, maxima_;  // [slot][level]
   Buffer<std::uint8_t> block_hits_;      // [slot][octave][block]
-  Buffer<std::uint8_t> below_;           // [slot][piece of starts][limit]
+  Buffer<std::uint8_t> below_;           // [slot][segment of starts][limit]
   Buffer<std::uint32_t> samples_;
   std::vector<std::vector<Hit>> hits_;
 };

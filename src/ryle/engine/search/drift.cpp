@@ -100,16 +100,16 @@ struct DriftFilter::Impl {
     const auto n_new = static_cast<int>(shape.block / shape.cell);
     std::copy(cells + n_new, cells + shape.plane, cells);
     float* to_cell = cells + shape.plane - n_new;
-    for (std::int64_t first = 0; first < shape.block; first += kDriftPiece) {
+    for (std::int64_t first = 0; first < shape.block; first += kDriftStep) {
       float* to = samples + (in + first) % shape.ring();
-      const std::int64_t end = std::clamp<std::int64_t>(n - first, 0, kDriftPiece);
+      const std::int64_t end = std::clamp<std::int64_t>(n - first, 0, kDriftStep);
       for (std::int64_t t = 0; t < end; ++t) {
         const float v = x[first + t];
         const bool number = v - v == 0;  // not of infinity
         to[t] = number && absent[first + t] == 0 ? v : kGone;
       }
-      std::fill(to + end, to + kDriftPiece, kGone);
-      for (std::int64_t t = 0; t < kDriftPiece; t += shape.cell)
+      std::fill(to + end, to + kDriftStep, kGone);
+      for (std::int64_t t = 0; t < kDriftStep; t += shape.cell)
         *to_cell++ = cell_mean(to + t, shape.cell);
     }
   }
@@ -205,9 +205,9 @@ DriftFilter::DriftFilter(const DriftConfig& config, std::int64_t block) {
   if (config.window_samples < kMinDriftSamples || config.window_samples > kMaxDriftSamples)
     throw ConfigError(fmt::format("baselines of {} samples; {} to {}", config.window_samples,
                                   kMinDriftSamples, kMaxDriftSamples));
-  if (block < kDriftPiece || block % kDriftPiece != 0)
+  if (block < kDriftStep || block % kDriftStep != 0)
     throw ConfigError(
-        fmt::format("baselines: blocks of {} samples; multiples of {}", block, kDriftPiece));
+        fmt::format("baselines: blocks of {} samples; multiples of {}", block, kDriftStep));
   if (!config.masked.empty() && std::ssize(config.masked) != config.n_channels)
     throw ConfigError(fmt::format("baselines: a mask of {} channels for {}", config.masked.size(),
                                   config.n_channels));

@@ -31,7 +31,7 @@ struct DriftConfig {
 
 inline constexpr std::int64_t kMinDriftSamples = 64, kMaxDriftSamples = 65536;
 /// Whole pieces of so many samples are taken and given.
-inline constexpr std::int64_t kDriftPiece = 1024;
+inline constexpr std::int64_t kDriftStep = 1024;
 
 /// A window in seconds as samples: 0 = half a second, or 24 of the widest boxcar, whatever is
 /// longer. Throws ConfigError below 8 of the widest boxcar and beyond the limits above.
@@ -39,7 +39,7 @@ std::int64_t drift_window(double window_s, double sample_interval_s, std::int64_
 
 class DriftFilter {
  public:
-  /// @param block samples of every call, a multiple of kDriftPiece
+  /// @param block samples of every call, a multiple of kDriftStep
   DriftFilter(const DriftConfig& config, std::int64_t block);
   ~DriftFilter();
   DriftFilter(const DriftFilter&) = delete;

@@ -34,7 +34,7 @@ inline DriftShape drift_shape(std::int64_t window_samples, std::int64_t block) {
   s.half = static_cast<int>(window_samples / s.cell / 2);
   s.own_half = s.half / kDriftJoined > 1 ? s.half / kDriftJoined : 1;
   s.past = (2 * s.half + kDriftJoined) / kDriftJoined * kDriftJoined;
-  s.lag = (window_samples / 2 + kDriftPiece - 1) / kDriftPiece * kDriftPiece;
+  s.lag = (window_samples / 2 + kDriftStep - 1) / kDriftStep * kDriftStep;
   s.block = block;
   s.plane = s.past + static_cast<int>(s.ring() / s.cell);
   return s;

@@ -269,7 +269,7 @@ struct SpectraFlagger::Impl {
             first_tick + std::max(end, run.end)};
   }
 
-  void take_apart(GroupPlane& all, std::int64_t n_past, std::vector<std::uint8_t>& masked) {
+  void mask_bursts(GroupPlane& all, std::int64_t n_past, std::vector<std::uint8_t>& masked) {
     GroupPlane work = all;
     Run run;
     const std::int64_t first_tick = next_tick - n_past;
@@ -362,7 +362,7 @@ void SpectraFlagger::execute(const std::vector<float>& sums, const std::vector<f
   masked.assign(n, 0);
   const std::int64_t n_past = me.past.n_columns;
   GroupPlane all = me.joined(sums, counts, n);
-  me.take_apart(all, n_past, masked);
+  me.mask_bursts(all, n_past, masked);
   me.keep_past(all);
   me.next_tick += n;
 }

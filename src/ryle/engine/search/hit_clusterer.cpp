@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kHitChunk = 256;
 constexpr int kMaxComposites = 32, kMaxJoined = 4096;  // of a cell, looked at one by one
-constexpr std::size_t kMaxPieces = 512;
-constexpr float kPieceCost = 8;  // S/N squared: place and width of one more pulse
+constexpr std::size_t kMaxSegments = 512;
+constexpr float kSegmentCost = 8;  // S/N squared: place and width of one more pulse
 
 std::size_t index(std::int64_t k) { return static_cast<std::size_t>(k); }
 
@@ -217,7 +217,7 @@ bool HitClusterer::tail_of(const Event& e, std::size_t at) const {
   return hit(at).snr - model_.noise < 0.5f * e.sum.best.snr * std::exp(-late / (0.8f * e.width));
 }
 
-/// Pieces of something longer than the widest boxcar.
+/// Segments of something longer than the widest boxcar.
 bool HitClusterer::continues(Event& e, std::size_t at) const {
   const auto width = static_cast<float>(hit(at).width);
   if (e.width < 0.75f * model_.max_width || width < 0.125f * model_.max_width || width < 16)
@@ -252,42 +252,43 @@ bool HitClusterer::composite(std::size_t at) {
   if (whole.width < 4) return false;
   const auto width = static_cast<float>(whole.width);
   const float square = whole.snr * whole.snr, edge = 0.125f * width;
-  pieces_.clear();
+  segments_.clear();
   const float lo = lo_[at] - edge, hi = hi_[at] + edge, same = sweep_[at];
   for_hits(lo, hi_[at], 1, 0.6f * width, same, same, [&](std::size_t k, std::size_t) {
     const Hit& t = hit(k);
     if (hi_[k] - lo_[k] <= 0.6f * width && lo_[k] >= lo && hi_[k] <= hi && t.trial == whole.trial &&
         t.snr * t.snr >= 0.1f * square)
-      pieces_.push_back({lo_[k], hi_[k], t.snr * t.snr - kPieceCost, id_[k]});
+      segments_.push_back({lo_[k], hi_[k], t.snr * t.snr - kSegmentCost, id_[k]});
   });
-  const auto stronger_piece = [&](const Piece& a, const Piece& b) {
+  const auto stronger_segment = [&](const Segment& a, const Segment& b) {
     return stronger(all_[index(a.id)], all_[index(b.id)]);
   };
-  if (pieces_.size() > kMaxPieces) {
-    std::nth_element(pieces_.begin(), pieces_.begin() + kMaxPieces, pieces_.end(), stronger_piece);
-    pieces_.resize(kMaxPieces);
+  if (segments_.size() > kMaxSegments) {
+    std::nth_element(segments_.begin(), segments_.begin() + kMaxSegments, segments_.end(),
+                     stronger_segment);
+    segments_.resize(kMaxSegments);
   }
-  // The best set of pieces that do not overlap, by their ends (weighted interval scheduling).
-  std::sort(pieces_.begin(), pieces_.end(), [&](const Piece& a, const Piece& b) {
-    return a.hi != b.hi ? a.hi < b.hi : stronger_piece(a, b);
+  // The best set of segments that do not overlap, by their ends (weighted interval scheduling).
+  std::sort(segments_.begin(), segments_.end(), [&](const Segment& a, const Segment& b) {
+    return a.hi != b.hi ? a.hi < b.hi : stronger_segment(a, b);
   });
   const auto before = [&](std::size_t k) {
-    return index(std::upper_bound(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(k),
-                                  pieces_[k].lo + 1,
-                                  [](float x, const Piece& p) { return x < p.hi; }) -
-                 pieces_.begin());
+    return index(
+        std::upper_bound(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(k),
+                         segments_[k].lo + 1, [](float x, const Segment& p) { return x < p.hi; }) -
+        segments_.begin());
   };
-  sums_.assign(pieces_.size() + 1, 0.0f);
-  for (std::size_t k = 0; k < pieces_.size(); ++k)
-    sums_[k + 1] = std::max(sums_[k], pieces_[k].worth + sums_[before(k)]);
+  sums_.assign(segments_.size() + 1, 0.0f);
+  for (std::size_t k = 0; k < segments_.size(); ++k)
+    sums_[k + 1] = std::max(sums_[k], segments_[k].worth + sums_[before(k)]);
   if (!(sums_.back() > 1.2f * square)) return false;
   parts_.clear();
-  for (std::size_t k = pieces_.size(); k > 0;) {
+  for (std::size_t k = segments_.size(); k > 0;) {
     if (sums_[k] == sums_[k - 1]) {
       --k;
       continue;
     }
-    parts_.push_back(pieces_[k - 1].id);
+    parts_.push_back(segments_[k - 1].id);
     k = before(k - 1);
   }
   std::sort(parts_.begin(), parts_.end(), [&](std::int32_t a, std::int32_t b) {
@@ -503,9 +504,9 @@ void HitClusterer::look(std::size_t bin) {
   }
 }
 
-void HitClusterer::take_apart(std::int64_t first_bin, std::span<const Hit> hits,
-                              std::span<const HitBin> bins, std::int64_t cut,
-                              std::vector<Cluster>& out, std::vector<Hit>& left) {
+void HitClusterer::find_events(std::int64_t first_bin, std::span<const Hit> hits,
+                               std::span<const HitBin> bins, std::int64_t cut,
+                               std::vector<Cluster>& out, std::vector<Hit>& left) {
   first_bin_ = first_bin;
   cut_ = cut;
   all_ = hits;

@@ -48,12 +48,12 @@ class HitClusterer {
  public:
   explicit HitClusterer(const HitModel& model) : model_(model) {}
 
-  /// Takes the hits of `bins` apart. Events that begin before `cut`, at least the first of them,
-  /// are appended to `events`, the hits of the others to `left`: those behind a cut are looked at
-  /// so that their wings before it do not become events.
+  /// Groups the hits of `bins` into events. Those that begin before `cut`, at least the first of
+  /// them, are appended to `events`, the hits of the others to `left`: those behind a cut are
+  /// looked at so that their wings before it do not become events.
   /// @param first_bin its tick is kHitBin times this; decides the cells of a crowded bin
-  void take_apart(std::int64_t first_bin, std::span<const Hit> hits, std::span<const HitBin> bins,
-                  std::int64_t cut, std::vector<Cluster>& events, std::vector<Hit>& left);
+  void find_events(std::int64_t first_bin, std::span<const Hit> hits, std::span<const HitBin> bins,
+                   std::int64_t cut, std::vector<Cluster>& events, std::vector<Hit>& left);
 
  private:
   struct Event {
@@ -69,7 +69,7 @@ class HitClusterer {
     int composites = 0, joined = 0;
     bool full = false;
   };
-  struct Piece {
+  struct Segment {
     float lo, hi, worth;
     std::int32_t id;
   };
@@ -131,7 +131,7 @@ class HitClusterer {
   std::vector<std::int32_t> rank_, id_;
   std::vector<Event> events_;
   std::vector<Cell> cells_;
-  std::vector<Piece> pieces_;
+  std::vector<Segment> segments_;
   std::vector<std::int32_t> parts_;  // of a composite
   std::vector<float> sums_;
   std::vector<Joined> behind_;  // hits of events behind the cut

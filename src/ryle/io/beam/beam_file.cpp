@@ -138,7 +138,7 @@ struct BeamFileWriter::Impl {
     offset = cells("offset");
   }
 
-  void append(const Values& v, const Piece& piece) {
+  void append(const Values& v, const Metadata& metadata) {
     if (const int fault = injected_fault("write", path); fault != 0)
       throw IoError::from_errno("write", path, fault);
     transpose(v);
@@ -150,11 +150,11 @@ struct BeamFileWriter::Impl {
     first.append(H5T_NATIVE_INT64, &v.first, 1, path);
     number.append(H5T_NATIVE_INT64, &v.n, 1, path);
     std::vector<double> enu(3 * rows(), 0.0), icrs(2 * rows(), 0.0);
-    for (std::size_t row = 0; row < piece.directions_enu.size() && row < rows(); ++row)
-      std::copy_n(piece.directions_enu[row].data(), 3, enu.data() + 3 * row);
-    for (std::size_t row = 0; row < piece.positions.size() && row < rows(); ++row) {
-      icrs[2 * row] = piece.positions[row].ra_rad / kDegree_rad;
-      icrs[2 * row + 1] = piece.positions[row].dec_rad / kDegree_rad;
+    for (std::size_t row = 0; row < metadata.directions_enu.size() && row < rows(); ++row)
+      std::copy_n(metadata.directions_enu[row].data(), 3, enu.data() + 3 * row);
+    for (std::size_t row = 0; row < metadata.positions.size() && row < rows(); ++row) {
+      icrs[2 * row] = metadata.positions[row].ra_rad / kDegree_rad;
+      icrs[2 * row + 1] = metadata.positions[row].dec_rad / kDegree_rad;
     }
     direction.append(H5T_NATIVE_DOUBLE, enu.data(), 1, path);
     position.append(H5T_NATIVE_DOUBLE, icrs.data(), 1, path);
@@ -162,9 +162,9 @@ struct BeamFileWriter::Impl {
       row.resize(wanted);
       to.append(H5T_NATIVE_UINT32, row.data(), 1, path);
     };
-    counts(n_used, piece.n_used, rows() * channels());
-    counts(low, piece.saturated_low, rows() * products() * channels());
-    counts(high, piece.saturated_high, rows() * products() * channels());
+    counts(n_used, metadata.n_used, rows() * channels());
+    counts(low, metadata.saturated_low, rows() * products() * channels());
+    counts(high, metadata.saturated_high, rows() * products() * channels());
   }
 
   // Time becomes the slowest axis.
@@ -218,8 +218,8 @@ BeamFileWriter::BeamFileWriter(const std::string& path, const BeamFileInfo& info
 
 BeamFileWriter::~BeamFileWriter() = default;
 
-void BeamFileWriter::append(const Values& values, const Piece& piece) {
-  if (values.n > 0) impl_->append(values, piece);
+void BeamFileWriter::append(const Values& values, const Metadata& metadata) {
+  if (values.n > 0) impl_->append(values, metadata);
 }
 
 void BeamFileWriter::scales(std::int64_t from, const std::vector<float>& scale,

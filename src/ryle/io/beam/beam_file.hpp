@@ -29,7 +29,7 @@ struct BeamFileInfo {
 
 /// /values [time][beam][product][channel] (voltages [time][beam][channel][pol], complex or [2]),
 /// /time_tai_ns [time]; /gulps: first_value, n_values, direction_enu, position_icrs, n_used,
-/// saturated_low, saturated_high of each piece; /scales: from_value, scale, offset. Grows as
+/// saturated_low, saturated_high of each append(); /scales: from_value, scale, offset. Grows as
 /// ".NAME.part", appears by finish().
 class BeamFileWriter {
  public:
@@ -44,15 +44,15 @@ class BeamFileWriter {
     std::int64_t row_stride_bytes = 0, product_stride_bytes = 0, channel_stride_bytes = 0;
     std::int64_t first = 0, n = 0;  ///< values since the clock's epoch
   };
-  /// Metadata of a piece; empty vectors = not known.
-  struct Piece {
+  /// Of the values of one append(); empty vectors = not known.
+  struct Metadata {
     std::vector<Vector3> directions_enu;        ///< [row]
     std::vector<SkyDirection> positions;        ///< [row], ICRS
     std::vector<std::uint32_t> n_used;          ///< [row][channel]
     std::vector<std::uint32_t> saturated_low;   ///< [row][product][channel]
     std::vector<std::uint32_t> saturated_high;  ///< [row][product][channel]
   };
-  void append(const Values& values, const Piece& piece);
+  void append(const Values& values, const Metadata& metadata);
   /// Codes from value `from` on. @shape scale, offset [row][product][channel]
   void scales(std::int64_t from, const std::vector<float>& scale, const std::vector<float>& offset);
   void finish();

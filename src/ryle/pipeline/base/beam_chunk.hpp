@@ -37,7 +37,7 @@ struct BeamStream {
   /// instant of the first of them. Of the first segment; each chunk has its own.
   SampleClock clock;
   std::int64_t integration = 1;  ///< T, spectra per sample
-  std::int64_t max_samples = 0;  ///< most a chunk has
+  std::int64_t max_samples = 0;  ///< longest chunk
   std::string telescope;
   TimeSource time_source = TimeSource::configured;
 

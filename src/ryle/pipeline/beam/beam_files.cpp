@@ -106,30 +106,29 @@ std::int64_t BeamFiles::memory_bytes() const {
 
 void BeamFiles::take(const BeamChunk& chunk) {
   if (failed_) {
-    dropped_pieces_samples_ += chunk.n_samples;
+    dropped_samples_ += chunk.n_samples;
     return;
   }
-  Piece piece;
-  if (auto recycled = free_.try_pop()) piece.values = std::move(*recycled);
+  Block block;
+  if (auto recycled = free_.try_pop()) block.values = std::move(*recycled);
   const std::int64_t n_channels = stream_.frequency.n_channels;
-  piece.n = chunk.n_samples;
-  piece.values.resize(stream_.n_beams() * n_channels * piece.n);
+  block.n = chunk.n_samples;
+  block.values.resize(stream_.n_beams() * n_channels * block.n);
   for (std::int64_t beam = 0; beam < stream_.n_beams(); ++beam) {
     for (std::int64_t c = 0; c < n_channels; ++c)
-      std::copy_n(chunk.row(beam, c), piece.n,
-                  piece.values.data() + (beam * n_channels + c) * piece.n);
+      std::copy_n(chunk.row(beam, c), block.n,
+                  block.values.data() + (beam * n_channels + c) * block.n);
   }
-  piece.first_sample = chunk.first_sample;
-  piece.segment = chunk.segment;
-  piece.clock = chunk.clock;
-  piece.absent.assign(chunk.absent.begin(), chunk.absent.end());
-  if (queue_.offer(std::move(piece)) == QueueResult::dropped)
-    dropped_pieces_samples_ += chunk.n_samples;
+  block.first_sample = chunk.first_sample;
+  block.segment = chunk.segment;
+  block.clock = chunk.clock;
+  block.absent.assign(chunk.absent.begin(), chunk.absent.end());
+  if (queue_.offer(std::move(block)) == QueueResult::dropped) dropped_samples_ += chunk.n_samples;
 }
 
 void BeamFiles::run() {
   try {
-    while (auto piece = queue_.pop()) process(std::move(*piece));
+    while (auto block = queue_.pop()) process(std::move(*block));
     if (!measured_ && !held_.empty()) measure();
     close_segment();
     publish_notes();
@@ -137,8 +136,8 @@ void BeamFiles::run() {
     error_ = e.what();
     failed_ = true;
     queue_.close();
-    dropped_pieces_samples_ += piece_samples_;
-    while (auto piece = queue_.try_pop()) dropped_pieces_samples_ += piece->n;
+    dropped_samples_ += block_samples_;
+    while (auto block = queue_.try_pop()) dropped_samples_ += block->n;
     publish_whole();
   }
 }
@@ -175,40 +174,40 @@ void BeamFiles::publish_whole() {
             " beams are published";
 }
 
-void BeamFiles::process(Piece&& piece) {
-  piece_samples_ = piece.n;
+void BeamFiles::process(Block&& block) {
+  block_samples_ = block.n;
   const double gap_s = stream_.sample_interval_s() *
-                       static_cast<double>(std::abs(piece.first_sample - next_sample_));
+                       static_cast<double>(std::abs(block.first_sample - next_sample_));
   const bool cut =
-      piece.segment != segment_ || piece.first_sample < next_sample_ || gap_s > kLongestGap_s;
+      block.segment != segment_ || block.first_sample < next_sample_ || gap_s > kLongestGap_s;
   if (segment_ >= 0 && cut) {
     if (!measured_ && !held_.empty()) measure();
     close_segment();
   }
   if (segment_ < 0 || cut) {
-    segment_ = piece.segment;
+    segment_ = block.segment;
     measured_ = false;
     held_samples_ = 0;
     for (std::int64_t beam = 0; beam < stream_.n_beams(); ++beam) {
       const std::string path = beam_file(config_, stream_.beams[beam].name, segments_);
       writers_.push_back(std::make_unique<SigprocWriter>(
-          path, header(beam, piece), SigprocWriteOptions{config_.output.overwrite, true}));
+          path, header(beam, block), SigprocWriteOptions{config_.output.overwrite, true}));
     }
     ++segments_;
-    next_sample_ = piece.first_sample;
+    next_sample_ = block.first_sample;
   }
   if (!measured_) {
-    held_samples_ += piece.n;
-    next_sample_ = piece.first_sample + piece.n;
-    held_.push_back(std::move(piece));
+    held_samples_ += block.n;
+    next_sample_ = block.first_sample + block.n;
+    held_.push_back(std::move(block));
     if (next_sample_ - held_.front().first_sample >= scale_samples_) measure();
     return;
   }
-  write(piece);
-  free_.try_push(piece.values);
+  write(block);
+  free_.try_push(block.values);
 }
 
-// Scales from the first scale_samples_ of the segment, whatever pieces they came in; then what was
+// Scales from the first scale_samples_ of the segment, whatever blocks they came in; then what was
 // held is written.
 void BeamFiles::measure() {
   const std::int64_t n_channels = stream_.frequency.n_channels;
@@ -220,10 +219,10 @@ void BeamFiles::measure() {
     auto& scale = scales_[beam];
     for (std::int64_t c = 0; c < n_channels; ++c) {
       values.clear();
-      for (const auto& piece : held_) {
-        const float* row = piece.row(beam, c, n_channels);
-        for (std::int64_t t = 0; t < piece.n; ++t) {
-          const std::int64_t sample = piece.first_sample + t - first;
+      for (const auto& block : held_) {
+        const float* row = block.row(beam, c, n_channels);
+        for (std::int64_t t = 0; t < block.n; ++t) {
+          const std::int64_t sample = block.first_sample + t - first;
           // Nothing arrived: exactly 0, which a power of noise is not.
           if (sample % step == 0 && sample < scale_samples_ && row[t] != 0)
             values.push_back(row[t]);
@@ -237,22 +236,22 @@ void BeamFiles::measure() {
   }
   measured_ = true;
   next_sample_ = first;
-  for (auto& piece : held_) write(piece);
+  for (auto& block : held_) write(block);
   held_.clear();
 }
 
-void BeamFiles::codes_of(const Piece& piece, std::int64_t beam) {
+void BeamFiles::codes_of(const Block& block, std::int64_t beam) {
   const std::int64_t n_channels = stream_.frequency.n_channels;
   const auto& scale = scales_[beam];
-  codes_.resize(n_channels * piece.n);
+  codes_.resize(n_channels * block.n);
   for (std::int64_t c = 0; c < n_channels; ++c) {
     const auto at = static_cast<std::size_t>(c);
     const float factor = scale.rms[at] > 0 ? BeamScale::kRmsCodes / scale.rms[at] : 0;
     const float mean = scale.mean[at];
-    const float* row = piece.row(beam, c, n_channels);
-    std::uint8_t* codes = codes_.data() + c * piece.n;
+    const float* row = block.row(beam, c, n_channels);
+    std::uint8_t* codes = codes_.data() + c * block.n;
     std::int64_t low = 0, high = 0;
-    for (std::int64_t t = 0; t < piece.n; ++t) {
+    for (std::int64_t t = 0; t < block.n; ++t) {
       const float value = (row[t] - mean) * factor + BeamScale::kMeanCode;
       low += value < -0.5f;
       high += value > 255.5f;
@@ -264,34 +263,34 @@ void BeamFiles::codes_of(const Piece& piece, std::int64_t beam) {
 }
 
 // The mean where nothing arrived: SIGPROC has no mask, and zeros would look like a signal.
-void BeamFiles::fill_absent(Piece& piece) const {
+void BeamFiles::fill_absent(Block& block) const {
   for (std::int64_t beam = 0; beam < stream_.n_beams(); ++beam) {
-    for (const auto& gap : piece.absent) {
+    for (const auto& gap : block.absent) {
       float* row =
-          piece.values.data() + (beam * stream_.frequency.n_channels + gap.channel_begin) * piece.n;
-      std::fill(row + gap.begin - piece.first_sample, row + gap.end - piece.first_sample,
+          block.values.data() + (beam * stream_.frequency.n_channels + gap.channel_begin) * block.n;
+      std::fill(row + gap.begin - block.first_sample, row + gap.end - block.first_sample,
                 scales_[beam].mean[gap.channel_begin]);
     }
   }
 }
 
-void BeamFiles::write(Piece& piece) {
-  fill_absent(piece);
-  if (piece.first_sample > next_sample_) write_gap(piece.first_sample - next_sample_);
+void BeamFiles::write(Block& block) {
+  fill_absent(block);
+  if (block.first_sample > next_sample_) write_gap(block.first_sample - next_sample_);
   for (std::int64_t beam = 0; beam < stream_.n_beams(); ++beam) {
     auto& writer = *writers_[beam];
     if (config_.beams.bits == 8) {
-      codes_of(piece, beam);
-      writer.append(codes_.data(), piece.n, piece.n);
+      codes_of(block, beam);
+      writer.append(codes_.data(), block.n, block.n);
     } else {
-      writer.append(piece.row(beam, 0, stream_.frequency.n_channels), piece.n, piece.n);
+      writer.append(block.row(beam, 0, stream_.frequency.n_channels), block.n, block.n);
     }
   }
-  for (const auto& gap : piece.absent) {
+  for (const auto& gap : block.absent) {
     ++n_gaps_;
     if (n_gaps_ <= kMaxGaps) gaps_.push_back({segments_ - 1, gap});
   }
-  next_sample_ = piece.first_sample + piece.n;
+  next_sample_ = block.first_sample + block.n;
 }
 
 // Samples that never came, so that time in the file goes on.
@@ -326,7 +325,7 @@ void BeamFiles::close_segment() {
   writers_.clear();
 }
 
-FilterbankInfo BeamFiles::header(std::int64_t beam, const Piece& first) const {
+FilterbankInfo BeamFiles::header(std::int64_t beam, const Block& first) const {
   const auto& b = stream_.beams[beam];
   FilterbankInfo info;
   for (std::int64_t c = 0; c < stream_.frequency.n_channels; ++c)
@@ -391,14 +390,14 @@ void BeamFiles::finish(RunSummary& summary) {
   if (!error_.empty()) summary.errors.push_back(error_);
   if (summary.beams) {
     summary.beams->filled_samples = filled_;
-    summary.beams->dropped_samples = dropped_pieces_samples_;
+    summary.beams->dropped_samples = dropped_samples_;
     summary.beams->clamped_low = low_;
     summary.beams->clamped_high = high_;
   }
-  if (dropped_pieces_samples_ > 0)
+  if (dropped_samples_ > 0)
     summary.warnings.push_back(
         std::string(error_.empty() ? "the disk did not keep up: " : "the disk failed: ") +
-        std::to_string(dropped_pieces_samples_.load()) + " samples of every beam were not written");
+        std::to_string(dropped_samples_.load()) + " samples of every beam were not written");
 }
 
 }  // namespace ryle::pipeline

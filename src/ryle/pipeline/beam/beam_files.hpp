@@ -33,7 +33,7 @@ struct BeamScale {
 /// Filterbanks of all rows.
 /// - Thread: take() copies the chunk on the engine's thread; the writer's own thread ("ryle-beams")
 ///   makes codes and writes.
-/// - Reads a bounded queue of pieces: a slow disk drops whole pieces (counted, written as the
+/// - Reads a bounded queue of blocks: a slow disk drops whole blocks (counted, written as the
 /// mean),
 ///   never data of the engine. Scales come from the first scale_s, robustly (mean and rms of what
 ///   lies within 5 sigma of the median), and stay.
@@ -52,7 +52,7 @@ class BeamFiles final : public BeamConsumer {
   std::int64_t memory_bytes() const override;
 
  private:
-  struct Piece {
+  struct Block {
     std::vector<float> values;  ///< [row][channel][n]
     std::int64_t n = 0, first_sample = 0, segment = 0;
     SampleClock clock;
@@ -62,31 +62,31 @@ class BeamFiles final : public BeamConsumer {
     }
   };
   void run();
-  void process(Piece&& piece);
+  void process(Block&& block);
   void measure();
-  void write(Piece& piece);
+  void write(Block& block);
   void write_gap(std::int64_t n);
-  void codes_of(const Piece& piece, std::int64_t beam);
-  void fill_absent(Piece& piece) const;
+  void codes_of(const Block& block, std::int64_t beam);
+  void fill_absent(Block& block) const;
   void close_segment();
   void publish_notes();
   void publish_whole();
-  FilterbankInfo header(std::int64_t beam, const Piece& first) const;
+  FilterbankInfo header(std::int64_t beam, const Block& first) const;
   std::string notes() const;
 
   const ObservationConfig& config_;
   BeamStream stream_;
   std::int64_t scale_samples_;
-  BoundedQueue<Piece> queue_;
+  BoundedQueue<Block> queue_;
   BoundedQueue<std::vector<float>> free_;
   std::atomic<bool> failed_{false};
   std::string error_;
 
   // Of the writer's thread.
   std::int64_t segment_ = -1, next_sample_ = 0, held_samples_ = 0;
-  std::int64_t piece_samples_ = 0;  ///< of the piece in work
+  std::int64_t block_samples_ = 0;  ///< of the block in work
   bool measured_ = false;
-  std::vector<Piece> held_;  ///< until the scale is known
+  std::vector<Block> held_;  ///< until the scale is known
   std::vector<BeamScale> scales_;
   std::vector<std::unique_ptr<SigprocWriter>> writers_;
   std::vector<std::uint8_t> codes_;
@@ -98,7 +98,7 @@ class BeamFiles final : public BeamConsumer {
   };
   std::vector<Gap> gaps_;
   std::int64_t n_gaps_ = 0, filled_ = 0, low_ = 0, high_ = 0, segments_ = 0;
-  std::atomic<std::int64_t> dropped_pieces_samples_{0};
+  std::atomic<std::int64_t> dropped_samples_{0};
   std::unique_ptr<StageThread> thread_;
 };
 

@@ -36,7 +36,7 @@ struct BeamSinkGulp {
   std::int64_t first = 0, n = 0;  ///< values since the epoch of the clock
   /// Values [begin, end) in which nothing was there: 0 in all rows, and no measurement.
   std::vector<std::pair<std::int64_t, std::int64_t>> absent;
-  const BeamFileWriter::Piece* metadata = nullptr;
+  const BeamFileWriter::Metadata* metadata = nullptr;
 };
 
 /// One file, or one file a row, of `ryle beamform`. All calls come from the thread that reads the

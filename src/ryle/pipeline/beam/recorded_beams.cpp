@@ -30,7 +30,7 @@ using beamform::OutputKind;
 using Seconds = std::chrono::duration<double>;
 
 constexpr double kLossWarned = 1e-3;      // of power (beamform.md 1)
-constexpr double kStepTurns = 1.0 / 360;  // most a phase turns between sets of weights
+constexpr double kStepTurns = 1.0 / 360;  // largest turn of a phase between sets of weights
 constexpr double kLongestUpdate_s = 10;
 constexpr std::int64_t kFirstLevels = 64;  // values behind the first scales
 
@@ -616,7 +616,7 @@ class RecordedBeams {
   std::vector<std::unique_ptr<BeamSink>> sinks_;
   std::vector<cf32> weights_;
   std::vector<std::byte> memory_;
-  BeamFileWriter::Piece metadata_;
+  BeamFileWriter::Metadata metadata_;
   std::vector<std::uint32_t> low_, high_, used_;
   std::int64_t update_ = 1, interval_ = 0;
   double used_samples_ = 0;

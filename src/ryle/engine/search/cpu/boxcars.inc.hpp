@@ -20,8 +20,8 @@ struct Boxcars {
   static Type over(Type sum, Type limit) { return V::subtract_saturated8(sum, limit); }
 
   static void maxima(const std::uint8_t* x, std::int64_t n, std::uint8_t* to) {
-    for (std::int64_t first = 0; first < n; first += kStartsPerPiece) {
-      const std::int64_t end = std::min(first + kStartsPerPiece, n);
+    for (std::int64_t first = 0; first < n; first += kStartsPerSegment) {
+      const std::int64_t end = std::min(first + kStartsPerSegment, n);
       Type maximum = V::zero();
       for (std::int64_t t = first; t < end; t += V::kBytes)
         maximum = V::max8(maximum, V::load(x + t));
@@ -84,9 +84,9 @@ struct Boxcars {
 
   /// One cell more than the blocks have: the boxcars that cut the last one.
   template <int kDepth, class Body>
-  static unsigned for_pieces(const CellScreen& w, const Body& body) {
+  static unsigned for_segments(const CellScreen& w, const Body& body) {
     unsigned hit = 0;
-    constexpr std::int64_t kCells = kStartsPerPiece >> kDepth;
+    constexpr std::int64_t kCells = kStartsPerSegment >> kDepth;
     const std::int64_t n = w.n_blocks * (64 >> kDepth) + 1;
     const std::uint8_t* below = w.below;
     for (std::int64_t first = 0; first < n; first += kCells, below += 8) {
@@ -99,7 +99,7 @@ struct Boxcars {
   }
 
   static unsigned pairs(const CellScreen& w) {
-    return for_pieces<1>(w, [&](std::int64_t t, const Type(&b)[6]) {
+    return for_segments<1>(w, [&](std::int64_t t, const Type(&b)[6]) {
       const auto at = [&](int k) { return V::load(w.cells + t + k); };
       const Type third = at(2), fifth = at(4), seventh = at(6);
       const Type two = plus(at(0), at(1)), four = plus(two, plus(third, at(3)));
@@ -113,7 +113,7 @@ struct Boxcars {
   }
 
   static unsigned quads(const CellScreen& w) {
-    return for_pieces<2>(w, [&](std::int64_t t, const Type(&b)[6]) {
+    return for_segments<2>(w, [&](std::int64_t t, const Type(&b)[6]) {
       const auto at = [&](int k) { return V::load(w.cells + t + k); };
       const Type fifth = at(4), seventh = at(6);
       const Type four = plus(plus(at(0), at(1)), plus(at(2), at(3)));

@@ -31,7 +31,7 @@ inline constexpr std::int32_t kBoxcarWidths[16] = {1,  2,  3,  4,  5,  6,  7,  8
                                                    10, 11, 13, 16, 19, 23, 27, 32};
 inline constexpr int kFullOctaves = 6;   // {1} {2 3} {4..7} {8..13} {16..27} {32}
 inline constexpr int kFirstHalved = 12;  // index of width 19
-inline constexpr std::int64_t kStartsPerPiece = 512;
+inline constexpr std::int64_t kStartsPerSegment = 512;
 /// Bytes behind the cells of a row that may be read: zeros.
 inline constexpr std::int64_t kCellPad = 256;
 
@@ -42,7 +42,7 @@ inline constexpr std::int64_t kCellPad = 256;
 struct CellScreen {
   const std::uint8_t* cells;
   std::int64_t n_blocks;
-  const std::uint8_t* below;  // narrow: [width]; else [piece of starts][8]: a sum above is a hit
+  const std::uint8_t* below;  // narrow: [width]; else [segment of starts][8]: a sum above is a hit
   std::uint8_t* hits;         // [octave][stride], 1 is written where there is a hit
   std::int64_t stride;
 };
@@ -82,7 +82,7 @@ struct CpuKernel {
   void (*halve)(const std::uint16_t* x, std::int64_t n, std::uint16_t less, std::uint16_t* to);
   /// to[t] = floor(x[t] scale / 2^16) + 1, at most 255.
   void (*cells)(const std::uint16_t* x, std::int64_t n, std::uint16_t scale, std::uint8_t* to);
-  /// Largest cell of every kStartsPerPiece.
+  /// Largest cell of every kStartsPerSegment.
   void (*maxima)(const std::uint8_t* x, std::int64_t n, std::uint8_t* to);
   /// These return the octaves with hits, one bit each; hits of others are not touched.
   unsigned (*screen_narrow)(const CellScreen& screen);  // widths 1 .. 7: 3 octaves

@@ -218,7 +218,7 @@ struct CudaNormalizer::Impl {
   }
 
   /// A beam in which something stands out, on its way through the host.
-  struct Apart {
+  struct FlaggedBeam {
     std::int64_t beam = 0;
     std::vector<float> sums, counts;  // rings [group][ring]
     std::vector<std::uint8_t> masked;
@@ -236,7 +236,7 @@ struct CudaNormalizer::Impl {
     return out;
   }
 
-  void fetch_rings(Queue& queue, Apart& a) const {
+  void fetch_rings(Queue& queue, FlaggedBeam& a) const {
     const auto fetch = [&](std::vector<float>& to, const Buffer<float>& from) {
       to.resize(static_cast<std::size_t>(n_groups * ring));
       copy_bytes(queue, to.data(), from.data() + a.beam * n_groups * ring, n_groups * ring * 4);
@@ -245,8 +245,8 @@ struct CudaNormalizer::Impl {
     fetch(a.counts, counts);
   }
 
-  /// By the host; beams beside each other.
-  void take_apart(Apart& a, std::int64_t n) const {
+  /// Beams beside each other.
+  void flag_on_host(FlaggedBeam& a, std::int64_t n) const {
     SpectraFlagger& flagger = *spectra[static_cast<std::size_t>(a.beam)];
     const std::int64_t first_past = (next_column + ring - n_past) % ring;
     flagger.set_past(
@@ -257,7 +257,8 @@ struct CudaNormalizer::Impl {
   }
 
   /// What the host took out of the past stays out.
-  void put_back(Queue& queue, const NormalizeWork& all, const BurstWork& work, const Apart& a) {
+  void put_back(Queue& queue, const NormalizeWork& all, const BurstWork& work,
+                const FlaggedBeam& a) {
     copy_bytes(queue, masked.data() + a.beam * max_samples, a.masked.data(), work.n);
     const std::int64_t first = (next_column + work.n + ring - a.left.n_columns) % ring;
     put_columns(queue, sums, a.beam, first, a.left.sums, a.left.n_columns);
@@ -271,21 +272,21 @@ struct CudaNormalizer::Impl {
   }
 
   /// Some beams at a time: each has megabytes of rings.
-  void take_apart(Queue& queue, const NormalizeWork& all, const BurstWork& work,
-                  const std::vector<std::int64_t>& beams) {
+  void flag_on_host(Queue& queue, const NormalizeWork& all, const BurstWork& work,
+                    const std::vector<std::int64_t>& beams) {
     constexpr std::size_t kAtOnce = 16;
     Queue host = Queue::cpu();
     for (std::size_t first = 0; first < beams.size(); first += kAtOnce) {
-      std::vector<Apart> some(std::min(kAtOnce, beams.size() - first));
+      std::vector<FlaggedBeam> some(std::min(kAtOnce, beams.size() - first));
       for (std::size_t k = 0; k < some.size(); ++k) {
         some[k].beam = beams[first + k];
         fetch_rings(queue, some[k]);
       }
       queue.synchronize();
       host.parallel_for(static_cast<std::int64_t>(some.size()), [&](std::int64_t k) {
-        take_apart(some[static_cast<std::size_t>(k)], work.n);
+        flag_on_host(some[static_cast<std::size_t>(k)], work.n);
       });
-      for (const Apart& a : some) put_back(queue, all, work, a);
+      for (const FlaggedBeam& a : some) put_back(queue, all, work, a);
     }
   }
   /// Codes without the spectra that are masked now.
@@ -322,7 +323,7 @@ struct CudaNormalizer::Impl {
       else
         spectra[static_cast<std::size_t>(beam)]->pass(b.n);
     }
-    take_apart(queue, work, b, odd);
+    flag_on_host(queue, work, b, odd);
     n_past = std::min(history, n_past + b.n);
     next_column = (next_column + b.n) % ring;
   }

@@ -56,9 +56,9 @@ void expect_same_maps(const Maps& a, const Maps& b, const std::string& what) {
   expect_same_bits(a.noise, b.noise, what + ", noise");
 }
 
-class GridPieces : public testing::Test {
+class GridParts : public testing::Test {
  protected:
-  GridPieces() : scans_(scans_with_gaps()), file_(write_scans(scratch_, scans_)) {}
+  GridParts() : scans_(scans_with_gaps()), file_(write_scans(scratch_, scans_)) {}
   GridOptions options(const std::string& name) const {
     GridOptions o = options_of(scratch_, file_);
     o.output = name.empty() ? "" : scratch_.file(name + ".fits");
@@ -105,7 +105,7 @@ std::string history_of(const std::string& path) {
   return text;
 }
 
-TEST_F(GridPieces, PartsOfChannelsAndWorkersChangeNothing) {
+TEST_F(GridParts, PartsOfChannelsAndWorkersChangeNothing) {
   GridOptions o = options("whole");
   const GridSummary s = grid_scans(o);
   EXPECT_EQ(s.plan.n_blocks, 6);
@@ -133,7 +133,7 @@ TEST_F(GridPieces, PartsOfChannelsAndWorkersChangeNothing) {
   }
 }
 
-TEST_F(GridPieces, PartsOfChosenChannelsAreThoseOfAll) {
+TEST_F(GridParts, PartsOfChosenChannelsAreThoseOfAll) {
   GridOptions o = options("all");
   grid_scans(o);
   const Maps all = read_maps(scratch_, "all");
@@ -154,7 +154,7 @@ TEST_F(GridPieces, PartsOfChosenChannelsAreThoseOfAll) {
   }
 }
 
-TEST_F(GridPieces, WeightsThatAllChannelsShareStandOnce) {
+TEST_F(GridParts, WeightsThatAllChannelsShareStandOnce) {
   for (float& v : scans_.values)
     if (!std::isfinite(v)) v = 1;
   file_ = write_scans(scratch_, scans_);
@@ -166,7 +166,7 @@ TEST_F(GridPieces, WeightsThatAllChannelsShareStandOnce) {
   EXPECT_EQ(read_maps(scratch_, "whole").weight_shape[2], 1) << "however the run was cut";
 }
 
-TEST_F(GridPieces, AResumedRunIsTheRun) {
+TEST_F(GridParts, AResumedRunIsTheRun) {
   grid_scans(options("whole"));
   const Maps whole = read_maps(scratch_, "whole");
   GridOptions o = options("resumed");
@@ -202,7 +202,7 @@ TEST_F(GridPieces, AResumedRunIsTheRun) {
   EXPECT_FALSE(std::filesystem::exists(o.checkpoint)) << "removed when the map is there";
 }
 
-TEST_F(GridPieces, NightsAddUpInAnyOrder) {
+TEST_F(GridParts, NightsAddUpInAnyOrder) {
   // Files cut where blocks are: the same blocks.
   const std::vector<std::string> nights{write("a.h5", some_of(scans_, 0, 1'400)),
                                         write("b.h5", some_of(scans_, 1'400, 2'100)),
@@ -262,7 +262,7 @@ TEST_F(GridPieces, NightsAddUpInAnyOrder) {
               "precisions differ");
 }
 
-TEST_F(GridPieces, ShardsAreConcatenatedOrAdded) {
+TEST_F(GridParts, ShardsAreConcatenatedOrAdded) {
   GridOptions o = options("whole");
   grid_scans(o);
   const Maps whole = read_maps(scratch_, "whole");
@@ -310,7 +310,7 @@ TEST_F(GridPieces, ShardsAreConcatenatedOrAdded) {
 }
 
 // A run that was ended early leaves its file of sums: a merge says what it lacks.
-TEST_F(GridPieces, AnUnfinishedRunIsSaidToBeOne) {
+TEST_F(GridParts, AnUnfinishedRunIsSaidToBeOne) {
   const std::string another_night = write("other.h5", some_of(scans_, 100, 1'000));
   write_scans(scratch_, scans_);
   GridOptions o = options("");
@@ -339,7 +339,7 @@ TEST_F(GridPieces, AnUnfinishedRunIsSaidToBeOne) {
 }
 
 // Other words for the same choice make another fingerprint: the samples would count twice.
-TEST_F(GridPieces, AFileChosenInTwoWaysIsRejected) {
+TEST_F(GridParts, AFileChosenInTwoWaysIsRejected) {
   GridOptions o = options("");
   o.accumulate = scratch_.file("field.rgrid");
   grid_scans(o);
@@ -372,7 +372,7 @@ TEST(GridState, DifferentSamplesOfAFileAreChosenOnce) {
                ConfigError);
 }
 
-TEST_F(GridPieces, DamagedSumsAreNotAdded) {
+TEST_F(GridParts, DamagedSumsAreNotAdded) {
   GridOptions o = options("");
   o.accumulate = scratch_.file("field.rgrid");
   grid_scans(o);
@@ -392,7 +392,7 @@ TEST_F(GridPieces, DamagedSumsAreNotAdded) {
   expect_part(message_of([&] { grid_scans(o); }), "`ryle grid merge`");
 }
 
-TEST_F(GridPieces, ChannelsAndFilesAreChecked) {
+TEST_F(GridParts, ChannelsAndFilesAreChecked) {
   const auto rejected = [&](const std::function<void(GridOptions&)>& change) {
     GridOptions o = options("refused");
     change(o);
@@ -488,7 +488,7 @@ TEST(GridMedians, BandsAreTheWholeMap) {
   }
 }
 
-TEST_F(GridPieces, MedianOfBlocksIsTheMedian) {
+TEST_F(GridParts, MedianOfBlocksIsTheMedian) {
   GridOptions o = options("median");
   o.kernel = "median:radius=4arcmin";
   o.noise = false;
