@@ -130,7 +130,7 @@ def test_options_and_keys_are_one_list(tmp_path, command, section):
     nothing = tmp_path / "nothing.toml"
     nothing.write_text("schema = 1\n")
     printed = tomllib.loads(run("run", nothing, "--print-config").stdout.replace("# no effect here: ", ""))[section]
-    assert printed == {name: key.get("default", []) for name, key in keys.items()}
+    assert printed == {name: key.get("default", []) for name, key in keys.items() if name != "packet"}
 
 
 def test_printed_configuration_is_a_configuration(tmp_path):
