@@ -37,7 +37,7 @@ void add_beamform(CLI::App& app, Context& context) {
       "beamform", "form beams of a recording: voltages in, filterbanks or voltages of beams out");
   auto a = std::make_shared<BeamformArguments>();
   auto& b = a->beams;
-  sub->add_option("file", a->recording.file, "recording")->required();
+  add_recording_files(*sub, a->recording);
   sub->add_option("--beams", b.beams, "beams file (TOML): array, directions, gains")->required();
   sub->add_option("-o,--output", b.outputs,
                   "NAME.fil, NAME.vdif (NAME_BEAM.* with several beams) or NAME.h5 (repeatable)")

@@ -41,7 +41,7 @@ void add_correlate(CLI::App& app, Context& context) {
   auto* sub =
       app.add_subcommand("correlate", "correlate a recording: voltages in, visibilities out");
   auto a = std::make_shared<CorrelateArguments>();
-  sub->add_option("file", a->recording.file, "recording")->required();
+  add_recording_files(*sub, a->recording);
   sub->add_option("-o,--output", a->outputs, "visibility file(s): .ms, .uvfits or .uvh5")
       ->required();
   a->recording.keys.output.pictures = false;

@@ -65,7 +65,7 @@ bool is_visibilities(const ImageArguments& a) {
   if (!a.imaginary.empty() || !a.antennas.empty()) return true;
   const auto& telescope = a.recording.keys.telescope;
   if (!telescope.station.empty() || !telescope.layout.empty()) return false;
-  std::filesystem::path path = std::filesystem::path(a.recording.file).lexically_normal();
+  std::filesystem::path path = std::filesystem::path(a.recording.files[0]).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // "vis.ms/"
   const std::string suffix = path.extension().string();
   return suffix == ".ms" || suffix == ".uvfits" || suffix == ".uvh5";
@@ -216,7 +216,7 @@ VisibilityFile read_pair(const ImageArguments& a) {
         "pair: say which way round it is, --conjugate no or yes");
   }
   CovarianceFiles files = a.covariance;
-  files.real_path = a.recording.file;
+  files.real_path = a.recording.files[0];
   files.imaginary_path = a.imaginary;
   files.antennas_path = a.antennas;
   files.frequency_hz = a.frequency_mhz * 1e6;
@@ -231,11 +231,11 @@ VisibilityFile read_input(const ImageArguments& a) {
   if (!a.imaginary.empty()) {
     file = read_pair(a);
   } else {
-    file = read_and_tell(a.recording.file, {conjugate_of(a.conjugate), a.column});
+    file = read_and_tell(a.recording.files[0], {conjugate_of(a.conjugate), a.column});
     const std::string left_out = leave_out(file.observation, file.dumps, a.dead);
     if (!left_out.empty()) file.observation.provenance.notes["antennas left out"] = left_out;
   }
-  if (file.dumps.empty()) throw FormatError(a.recording.file + ": holds no integration");
+  if (file.dumps.empty()) throw FormatError(a.recording.files[0] + ": holds no integration");
   if (!a.phase_center.empty()) {
     const auto& dump = file.dumps[file.dumps.size() / 2];
     pipeline::rephase(file.observation, file.dumps,
@@ -404,6 +404,10 @@ std::vector<std::string> names_of(const std::array<pipeline::KeyOption, N>& opti
 }
 
 void check_options(const ImageArguments& a) {
+  if (is_visibilities(a) && a.recording.files.size() > 1)
+    throw ConfigError(a.recording.files[1] +
+                      ": visibilities are imaged one file at a time; several files are recordings "
+                      "of voltages");
   if (a.imaginary.empty()) reject(a, kPairOptions, "is of a covariance pair (--imag FILE)");
   if (!a.imaginary.empty()) reject(a, {"--column"}, "is of a Measurement Set");
   if (!is_visibilities(a)) {
@@ -473,9 +477,10 @@ int run(const Context& context, const ImageArguments& a) {
 void add_image(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand("image", "all-sky images from voltages or visibilities");
   auto a = std::make_shared<ImageArguments>();
-  sub->add_option("file", a->recording.file,
-                  "recording of voltages (with --station or --layout), visibilities: .ms, .uvfits, "
-                  ".uvh5, or the real part of a covariance FITS pair")
+  sub->add_option(
+         "file", a->recording.files,
+         "recording(s) of voltages (with --station or --layout), visibilities: .ms, .uvfits, "
+         ".uvh5, or the real part of a covariance FITS pair")
       ->required();
   sub->add_option("-o,--output", a->output, "FITS image");
   sub->add_option("--png", a->png, "picture (.png, .pdf, .svg)");

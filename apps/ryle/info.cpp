@@ -87,24 +87,48 @@ Json visibility_metadata(const std::string& path) {
   return json;
 }
 
-Json recording_metadata(const std::string& path, const std::string& format) {
-  const auto recording = open_recording(path, format);
+/// How recordings are opened.
+struct Reading {
+  std::string format = "auto";
+  RecordingOptions options;
+};
+
+/// Where each of several files lies, and what it holds.
+Json recording_parts(const RecordingInfo& info) {
+  Json parts = Json::array();
+  for (const auto& part : info.parts) {
+    Json inputs = Json::array();
+    for (const auto input : part.inputs) inputs.push_back(input);
+    parts.push_back({{"file", part.file},
+                     {"start_utc", utc_iso(info.clock.tai_ns(part.span.begin), 9)},
+                     {"first_tick", part.span.begin},
+                     {"n_ticks", part.span.end - part.span.begin},
+                     {"inputs", inputs}});
+  }
+  return parts;
+}
+
+Json recording_metadata(const std::vector<std::string>& paths, const Reading& reading) {
+  const auto recording = open_recordings(paths, reading.format, reading.options);
   const auto& i = recording->info();
-  return {{"file", path},
-          {"kind", i.channelized ? "spectra" : "samples"},
-          {"format", i.format},
-          {"inputs", i.n_inputs},
-          {i.channelized ? "spectra" : "samples", i.n_ticks},
-          {"start_utc", utc_iso(i.clock.tai_ns(0), 9)},
-          // Without a rate (the warnings say so) there is no length either.
-          {"rate_hz", i.rate_known ? Json(i.clock.rate_hz.value()) : Json()},
-          {"duration_s", i.rate_known ? Json(i.clock.seconds(i.n_ticks)) : Json()},
-          {"sample_format", i.channelized ? "ci8" : std::string(name(i.layout.format))},
-          {"channels", i.frequency.n_channels},
-          {"first_channel_hz", i.channelized ? i.frequency.first_center_hz : i.reference_hz},
-          {"counters", i.counters},
-          {"warnings", i.warnings},
-          {"header", i.header}};
+  Json json{{"file", paths.size() == 1 ? Json(paths[0]) : Json(paths)},
+            {"kind", i.channelized ? "spectra" : "samples"},
+            {"format", i.format},
+            {"inputs", i.n_inputs},
+            {i.channelized ? "spectra" : "samples", i.n_ticks},
+            {"start_utc", utc_iso(i.clock.tai_ns(0), 9)},
+            // Without a rate (the warnings say so) there is no length either.
+            {"rate_hz", i.rate_known ? Json(i.clock.rate_hz.value()) : Json()},
+            {"duration_s", i.rate_known ? Json(i.clock.seconds(i.n_ticks)) : Json()},
+            {"sample_format", i.channelized ? "ci8" : std::string(name(i.layout.format))},
+            {"channels", i.frequency.n_channels},
+            {"first_channel_hz", i.channelized ? i.frequency.first_center_hz : i.reference_hz},
+            {"counters", i.counters},
+            {"warnings", i.warnings},
+            {"header", i.header}};
+  if (!i.input_names.empty()) json["input_names"] = i.input_names;
+  if (!i.parts.empty()) json["parts"] = recording_parts(i);
+  return json;
 }
 
 std::string utc_of_unix(std::int64_t unix_ns) {
@@ -253,7 +277,7 @@ Json toml_contents(const std::string& path) {
 
 /// The readers that may take a file of this container, most specific first; what none takes is
 /// described as its container is.
-Json metadata_by_content(const std::string& path, const std::string& format) {
+Json metadata_by_content(const std::string& path, const Reading& reading) {
   if (is_capture_file(path)) return capture_metadata(path);
   const std::string container = container_of(path);
   std::vector<std::function<Json()>> readers;
@@ -261,7 +285,7 @@ Json metadata_by_content(const std::string& path, const std::string& format) {
   if (container == "hdf5") {
     readers.emplace_back([&] { return grid_sums_metadata(path); });
     if (!is_image_cube(path))
-      readers.emplace_back([&] { return recording_metadata(path, format); });
+      readers.emplace_back([&] { return recording_metadata({path}, reading); });
   }
   if (container == "fits" || container == "hdf5" || container == "zip")
     readers.emplace_back([&] { return scan_metadata(path); });
@@ -276,7 +300,7 @@ Json metadata_by_content(const std::string& path, const std::string& format) {
     }
   }
   const std::string described = describe_contents(path);
-  if (described.empty()) return recording_metadata(path, format);
+  if (described.empty()) return recording_metadata({path}, reading);
   Json json = Json::parse(described);
   if (json["kind"] == "scans") json["note"] = note;
   if (container == "hdf5" && is_image_cube(path)) {
@@ -305,25 +329,31 @@ void print(const Context& context, const Json& json) {
   }
 }
 
-int run(const Context& context, const std::string& file, const std::string& format, bool schema) {
+int run(const Context& context, const std::vector<std::string>& files, const Reading& reading,
+        bool schema) {
   if (schema) {
     fmt::print("{}\n", pipeline::json_schema());
     return 0;
   }
-  if (file.empty()) {
+  if (files.empty()) {
     print(context, program_metadata());
     return 0;
   }
+  if (files.size() > 1) {
+    print(context, recording_metadata(files, reading));
+    return 0;
+  }
+  const std::string& file = files[0];
   if (!std::filesystem::exists(file)) throw IoError::from_errno("read", file, ENOENT);
   std::string extension = std::filesystem::path(file).extension().string();
   if (extension.empty()) extension = std::filesystem::path(file).parent_path().extension().string();
   const bool visibilities = extension == ".ms" || extension == ".uvfits" || extension == ".uvh5";
   const bool powers = extension == ".fil" || extension == ".tim" || extension == ".sf";
-  print(context, visibilities           ? visibility_metadata(file)
-                 : powers               ? filterbank_metadata(file)
-                 : extension == ".toml" ? toml_contents(file)
-                 : format != "auto"     ? recording_metadata(file, format)
-                                        : metadata_by_content(file, format));
+  print(context, visibilities               ? visibility_metadata(file)
+                 : powers                   ? filterbank_metadata(file)
+                 : extension == ".toml"     ? toml_contents(file)
+                 : reading.format != "auto" ? recording_metadata({file}, reading)
+                                            : metadata_by_content(file, reading));
   return 0;
 }
 
@@ -332,15 +362,23 @@ int run(const Context& context, const std::string& file, const std::string& form
 void add_info(CLI::App& app, Context& context) {
   auto* sub =
       app.add_subcommand("info", "what this ryle can do, or what a file holds and how it was made");
-  auto file = std::make_shared<std::string>();
-  auto format = std::make_shared<std::string>("auto");
+  auto files = std::make_shared<std::vector<std::string>>();
+  auto reading = std::make_shared<Reading>();
   auto schema = std::make_shared<bool>(false);
-  sub->add_option("file", *file, "any file that Ryle reads or writes");
-  sub->add_option("--format", *format, "of a recording")->capture_default_str();
+  sub->add_option("file", *files,
+                  "any file that Ryle reads or writes; several recordings of one observation");
+  sub->add_option("--format", reading->format, "of a recording")->capture_default_str();
+  sub->add_option("--rate", reading->options.sample_rate_hz,
+                  "samples per second of a recording that has none")
+      ->check(CLI::PositiveNumber);
+  sub->add_option("--files-as", reading->options.files_as,
+                  "several recordings: auto = by their headers, inputs = each is a station")
+      ->check(CLI::IsMember({"auto", "inputs"}))
+      ->capture_default_str();
   sub->add_flag("--schema", *schema, "JSON Schema of the observation file");
   add_common(*sub, context);
   sub->callback([=, &context] {
-    context.action = [=, &context] { return run(context, *file, *format, *schema); };
+    context.action = [=, &context] { return run(context, *files, *reading, *schema); };
   });
 }
 

@@ -41,6 +41,19 @@ void Overrides::texts(const std::string& key, const std::vector<std::string>& va
   list_.push_back(key + "=[" + all + "]");
 }
 
+void Overrides::paths(const std::string& key, const std::vector<std::string>& values) {
+  std::vector<std::string> whole;
+  for (const auto& v : values) whole.push_back(std::filesystem::absolute(v).string());
+  texts(key, whole);
+}
+
+void add_recording_files(CLI::App& sub, RecordingArguments& a) {
+  sub.add_option("file", a.files,
+                 "recording, or several of one observation: those of the same station follow each "
+                 "other in time, others are further inputs")
+      ->required();
+}
+
 void add_key_options(CLI::App& sub, RecordingArguments& a,
                      std::span<const pipeline::KeyOption> keys) {
   pipeline::sections(
@@ -84,7 +97,8 @@ void add_recording_options(CLI::App& sub, RecordingArguments& a) {
 Overrides recording_overrides(const RecordingArguments& a) {
   Overrides set;
   set.text("source.kind", "file");
-  set.path("source.file", a.file);
+  if (a.files.size() == 1) set.path("source.file", a.files[0]);
+  if (a.files.size() > 1) set.paths("source.files", a.files);
   set.text("source.format", a.keys.source.format);
   for (const auto& add : a.options) add(set);
   return set;

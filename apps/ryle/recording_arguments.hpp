@@ -25,6 +25,7 @@ class Overrides {
   }
   void path(const std::string& key, const std::string& value);  ///< made absolute, unless empty
   void texts(const std::string& key, const std::vector<std::string>& values);
+  void paths(const std::string& key, const std::vector<std::string>& values);  ///< made absolute
   /// What a key holds.
   template <class T>
   void value(const std::string& key, const T& value) {
@@ -52,7 +53,7 @@ class Overrides {
 /// Options of the sub-commands that read a recording of voltages: what the file and its array are,
 /// how time samples are channelized. They are keys of an observation file.
 struct RecordingArguments {
-  std::string file;
+  std::vector<std::string> files;
   pipeline::ObservationConfig keys;                      ///< values of options and defaults
   std::vector<std::function<void(Overrides&)>> options;  ///< adds the key of one that is given
   std::vector<std::string> overrides;                    ///< of --set
@@ -61,6 +62,8 @@ struct RecordingArguments {
 /// Makes options of keys, with their meaning and `arguments.keys`' value as the default.
 void add_key_options(CLI::App& sub, RecordingArguments& arguments,
                      std::span<const pipeline::KeyOption> keys);
+/// FILE ..., recordings of one observation.
+void add_recording_files(CLI::App& sub, RecordingArguments& arguments);
 /// kRecordingOptions and --set; kPlaceOptions and FILE are left to the caller.
 void add_recording_options(CLI::App& sub, RecordingArguments& arguments);
 /// The keys of the file and of the options that were given.

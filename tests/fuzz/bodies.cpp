@@ -223,7 +223,8 @@ void recordings(std::span<const std::byte> data) {
   with_options.sample_rate_hz = 1.28e6;
   // By content, and as one named format: the last byte says which, so that the fuzzer can choose.
   constexpr std::array kNames{"tbf",   "tbx",  "tbn",    "vdif",
-                              "guppi", "dada", "mwa32t", "mwa32t-interleaved"};
+                              "guppi", "dada", "mwa32t", "mwa32t-interleaved",
+                              "codif", "tbw",  "drx"};
   const std::size_t last = data.empty() ? 0 : static_cast<std::size_t>(data.back());
   const auto try_format = [&](const char* format) {
     accepts([&] {

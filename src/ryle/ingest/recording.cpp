@@ -10,9 +10,9 @@
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
+#include "ryle/ingest/recording_frames.hpp"
 #include "ryle/wire/lwa.hpp"
 #include "ryle/wire/text_header.hpp"
-#include "ryle/wire/vdif.hpp"
 
 namespace ryle {
 namespace {
@@ -43,8 +43,11 @@ constexpr std::array kFormats{
     Format{"tbx", [](const std::string& p,
                      const RecordingOptions& o) { return detail::open_lwa_spectra(p, true, o); }},
     Format{"tbn", detail::open_tbn},
+    Format{"tbw", detail::open_tbw},
+    Format{"drx", detail::open_drx},
     Format{"tart", detail::open_tart},
     Format{"vdif", detail::open_vdif},
+    Format{"codif", detail::open_codif},
     Format{"guppi", detail::open_guppi},
     Format{"dada", detail::open_dada},
     Format{"voltages", detail::open_voltage_dump},
@@ -71,28 +74,20 @@ std::string_view detect_lwa(const std::string& path, std::span<const std::byte> 
     case wire::LwaKind::tbn:
       return "tbn";
     case wire::LwaKind::tbw:
-      throw FormatError(path +
-                        ": LWA TBW frames (12-bit snapshots) are not read; TBF, TBX and TBN are");
+      return "tbw";
     case wire::LwaKind::cor:
       throw FormatError(
-          path + ": LWA COR frames hold visibilities, not voltages; TBF, TBX and TBN are read");
+          path +
+          ": LWA COR frames hold visibilities of the station's correlator, which no antenna table "
+          "goes with; write them as UVFITS with the LWA software, which ryle image reads, or "
+          "record "
+          "TBF or TBX and correlate that");
     case wire::LwaKind::drx:
-      throw FormatError(path + ": LWA DRX frames (beamformed) are not read; TBF, TBX and TBN are");
+      return "drx";
     case wire::LwaKind::none:
       break;
   }
   return {};
-}
-
-// Two headers one frame apart, or one that fills the file: four bits of luck in 2^40 for anything
-// else.
-bool looks_like_vdif(RecordingFile& file) {
-  wire::VdifHeader a, b;
-  if (wire::parse_vdif_header(file.window(0, 32), a) != wire::Reject::none) return false;
-  if (a.frame_bytes == file.size_bytes()) return true;
-  return wire::parse_vdif_header(file.window(a.frame_bytes, 32), b) == wire::Reject::none &&
-         a.frame_bytes == b.frame_bytes && a.bits == b.bits && a.n_channels == b.n_channels &&
-         a.legacy == b.legacy;
 }
 
 // By content; by the name only where the content says nothing (samples without any header).
@@ -107,7 +102,8 @@ std::string_view detect(const std::string& path) {
   const auto text = file.window(0, 4096);
   if (!wire::dada_value(text, "HDR_SIZE").empty() && !wire::dada_value(text, "NBIT").empty())
     return "dada";
-  if (looks_like_vdif(file)) return "vdif";
+  if (detail::looks_like_frames(path, detail::kCodifFormat)) return "codif";
+  if (detail::looks_like_frames(path, detail::kVdifFormat)) return "vdif";
   if (path.ends_with(".mwa32t")) return "mwa32t";
   throw FormatError(path + ": not a recording that Ryle knows by its content (" +
                     std::to_string(file.size_bytes()) +
@@ -132,8 +128,10 @@ std::vector<std::string> recording_formats() {
   return names;
 }
 
-std::unique_ptr<Recording> open_recording(const std::string& path, std::string_view format,
-                                          const RecordingOptions& options) {
+namespace detail {
+
+std::unique_ptr<Recording> open_one_recording(const std::string& path, std::string_view format,
+                                              const RecordingOptions& options) {
   if (is_capture_file(path))
     throw FormatError(path +
                       ": captured packets, not a recording; a run replays them with source.kind = "
@@ -144,6 +142,25 @@ std::unique_ptr<Recording> open_recording(const std::string& path, std::string_v
   }
   throw UnsupportedError("unknown recording format \"" + std::string(format) +
                          "\"; known: " + known_formats());
+}
+
+void require_map_used(const std::string& name, const std::vector<std::string>& map,
+                      const std::vector<std::string>& used) {
+  for (const auto& entry : map) {
+    if (std::find(used.begin(), used.end(), entry) != used.end()) continue;
+    throw ConfigError(name + ": source.channel_map: \"" + entry +
+                      "\" is of no channel that is there; `ryle info` lists stations, threads and "
+                      "channels of VDIF and CODIF files, other formats have no map");
+  }
+}
+
+}  // namespace detail
+
+std::unique_ptr<Recording> open_recording(const std::string& path, std::string_view format,
+                                          const RecordingOptions& options) {
+  auto recording = detail::open_one_recording(path, format, options);
+  detail::require_map_used(path, options.channel_map, recording->info().channel_map_used);
+  return recording;
 }
 
 }  // namespace ryle

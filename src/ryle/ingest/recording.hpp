@@ -15,6 +15,20 @@
 
 namespace ryle {
 
+/// Ticks [begin, end).
+struct TickSpan {
+  Tick begin = 0;
+  Tick end = 0;
+  friend bool operator==(const TickSpan&, const TickSpan&) = default;
+};
+
+/// One file of a recording, in ticks and inputs of the recording.
+struct RecordingPart {
+  std::string file;
+  TickSpan span;
+  std::vector<std::int64_t> inputs;  ///< which input each of the inputs of the file is
+};
+
 /// What a file of voltages holds.
 struct RecordingInfo {
   std::string format;        ///< "tart", "tbx", "vdif", ...
@@ -22,6 +36,10 @@ struct RecordingInfo {
   std::int64_t n_inputs = 0;
   std::int64_t n_ticks = 0;  ///< time samples, or spectra when channelized
   SampleClock clock;         ///< of samples, or of spectra
+  /// Tick 0 is `ticks_from_origin` ticks after `origin_tai_ns`, exactly: clock.epoch_tai_ns is that
+  /// instant in whole nanoseconds. Without an origin (0) the epoch is exact to 1 ns.
+  std::int64_t origin_tai_ns = 0;
+  Tick ticks_from_origin = 0;
   /// False: neither file nor options tell the rate, and clock.rate_hz is a placeholder of 1 Hz:
   /// good for `ryle info`, to be refused by anything that computes with it.
   bool rate_known = true;
@@ -29,7 +47,15 @@ struct RecordingInfo {
   SampleLayout layout;      ///< of what read_samples() delivers
   double reference_hz = 0;  ///< time samples: sky frequency of baseband 0 (0 = not known)
   bool inverted_band = false;
-  FrequencyAxis frequency;                    ///< channelized: ascending
+  bool from_zero_hz = false;  ///< time samples of the sky itself: reference_hz = 0 is a frequency
+  FrequencyAxis frequency;    ///< channelized: ascending
+  /// [input] What tells inputs of several files apart ("station 12 thread 3"); empty = the file
+  /// does not say.
+  std::vector<std::string> input_names;
+  /// [input] From the first to behind the last tick that is there; empty = all of them.
+  std::vector<TickSpan> input_spans;
+  std::vector<std::string> channel_map_used;  ///< entries of RecordingOptions::channel_map
+  std::vector<RecordingPart> parts;  ///< of a recording of several files, in the order given
   std::map<std::string, std::string> header;  ///< as found, for `ryle info`
   std::vector<std::string> warnings;  ///< quirks met: cut frames, missing marks, implausible times
   std::map<std::string, std::int64_t> counters;  ///< frames read, rejected by reason, bytes skipped
@@ -71,12 +97,28 @@ struct RecordingOptions {
   /// a block when T is not the slowest ("PFT256").
   std::string axis_order;
   std::int64_t n_receivers = 4;  ///< raw MWA-32T
+  /// Of several files. auto: files of the same inputs follow each other in time, others are further
+  /// inputs. inputs: every file is a station of its own, whatever its header says.
+  std::string files_as = "auto";
+  /// VDIF: "[STATION:]THREAD[/CHANNEL] MHZ [U|L]", the sky frequency of baseband 0 and the sideband
+  /// of a channel (upper unless said).
+  std::vector<std::string> channel_map;
 };
 
-/// format: mwa32t | mwa32t-interleaved | tbf | tbx | tbn | tart | vdif | guppi | dada |
-/// voltages (dumps of `ryle run`) | auto (by content, then name).
+/// format: mwa32t | mwa32t-interleaved | tbf | tbx | tbn | tbw | drx | tart | vdif | codif | guppi
+/// | dada | voltages (dumps of `ryle run`) | auto (by content, then name).
 std::unique_ptr<Recording> open_recording(const std::string& path, std::string_view format,
                                           const RecordingOptions& options = {});
+/// Several files as one recording: files of the same inputs in the order of their times, what lies
+/// between them is absent; files of other inputs (stations, threads) side by side, in the order
+/// given. The span is that of all files together. One path is open_recording(); of "mwa32t" every
+/// path is a receiver.
+/// @throws FormatError that names both files where they do not fit: other format, rate, band or
+/// channels, one file twice, the same samples twice, more than 600 s between them, a start that is
+/// no whole sample from that of the others.
+std::unique_ptr<Recording> open_recordings(const std::vector<std::string>& paths,
+                                           std::string_view format,
+                                           const RecordingOptions& options = {});
 /// Names open_recording knows.
 std::vector<std::string> recording_formats();
 

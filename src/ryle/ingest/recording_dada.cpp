@@ -167,6 +167,7 @@ void Dada::read_shape() {
   }
   info_.n_ticks = payload_bytes_ / bytes_per_time_;
   info_.n_inputs = n_pols_;
+  name_inputs(text("TELESCOPE"));
 }
 
 // From BW and NCHAN, which are exact, when TSAMP (microseconds, rounded) agrees with them to 1e-12;
@@ -226,7 +227,9 @@ void Dada::set_time() {
     fail("OBS_OFFSET",
          "must be a whole number of samples of " + std::to_string(bytes_per_time_) + " bytes");
   }
-  info_.clock.epoch_tai_ns = info_.clock.tai_ns(offset / bytes_per_time_);
+  info_.origin_tai_ns = *epoch;
+  info_.ticks_from_origin = offset / bytes_per_time_;
+  info_.clock.epoch_tai_ns = info_.clock.tai_ns(info_.ticks_from_origin);
   info_.time_source = TimeSource::header;
 }
 

@@ -74,6 +74,11 @@ void RecordingBase::set_time_major_layout(SampleFormat format, Encoding encoding
   info_.layout.sample_stride_bits = info_.n_inputs * bits_per_sample(format);
 }
 
+void RecordingBase::name_inputs(std::string_view station) {
+  for (std::int64_t p = 0; p < info_.n_inputs && !station.empty(); ++p)
+    info_.input_names.push_back(std::string(station) + " input " + std::to_string(p));
+}
+
 void RecordingBase::set_unknown_rate(const std::string& why) {
   info_.rate_known = false;
   info_.clock.rate_hz = {1, 1};

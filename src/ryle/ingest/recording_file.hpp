@@ -56,6 +56,8 @@ class RecordingBase : public Recording {
   /// time-major: sample of input p at tick t is at bit (t * n_inputs + p) * bits, so that the
   /// layout does not depend on how many samples one call reads.
   void set_time_major_layout(SampleFormat format, Encoding encoding);
+  /// "STATION input K" for every input, unless `station` is empty.
+  void name_inputs(std::string_view station);
   /// Clock when neither the file nor the options tell the rate.
   void set_unknown_rate(const std::string& why);
   RecordingInfo info_;

@@ -193,6 +193,8 @@ void Guppi::scan(const RecordingOptions& options) {
   const Tick base = blocks_.front().tick;
   for (auto& b : blocks_) b.tick -= base;
   info_.n_ticks = blocks_.back().tick + shape_.n_times - shape_.overlap;
+  info_.origin_tai_ns = info_.clock.epoch_tai_ns;
+  info_.ticks_from_origin = base;
   info_.clock.epoch_tai_ns = info_.clock.tai_ns(base);
 }
 
@@ -221,6 +223,7 @@ void Guppi::set_axes(const Header& header, const RecordingOptions& options) {
   const double center = header.real_or("OBSFREQ", 0) * 1e6;
   info_.frequency = {center - 0.5 * static_cast<double>(n - 1) * step, step, n};
   info_.n_inputs = shape_.n_inputs();
+  name_inputs(header.text("TELESCOP"));
   set_time_major_layout(SampleFormat::ci8, Encoding::twos_complement);
   const std::int64_t day = header.integer("STT_IMJD", 0, 200000);
   const std::int64_t second = header.integer("STT_SMJD", 0, 86400);

@@ -140,6 +140,8 @@ void VoltageDump::load_header() {
   }
   info_.n_ticks = (*maximum - start) + n_packets_ * kDumpPacket;
   info_.clock = {clock.tai_ns(start), clock.rate_hz};
+  info_.origin_tai_ns = clock.epoch_tai_ns;
+  info_.ticks_from_origin = start;
   info_.time_source = TimeSource::header;
   info_.header["first_tick"] = std::to_string(start);
   input_line_ = numbers<std::int64_t>("header/input_line", H5T_NATIVE_INT64,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <fstream>
 #include <vector>
 
@@ -11,6 +13,7 @@
 namespace ryle {
 namespace {
 
+using test::Samples;
 using test::slurp;
 using test::time_of;
 
@@ -239,17 +242,142 @@ TEST(RecordingTbn, ReadsTheRealFile) {
   }
 }
 
-TEST(RecordingLwa, OtherKindsAreRefusedByName) {
-  for (const char* name : {"lwa/tbw-test.dat", "lwa/cor-test.dat", "lwa/drx-test.dat"}) {
-    RYLE_REQUIRE_DATA(path, name);
-    try {
-      open_recording(path, "auto");
-      FAIL() << name;
-    } catch (const FormatError& e) {
-      EXPECT_NE(std::string(e.what()).find("TBF, TBX and TBN"), std::string::npos) << e.what();
-    }
-    EXPECT_THROW(open_recording(path, "tbx"), FormatError);
+// 12-bit samples of both polarizations of stands 1 and 2, three bytes hold X then Y.
+TEST(RecordingTbw, ReadsTheRealFile) {
+  RYLE_REQUIRE_DATA(path, "lwa/tbw-test.dat");
+  const auto recording = open_recording(path, "auto");
+  const auto& info = recording->info();
+  EXPECT_EQ(info.format, "tbw");
+  EXPECT_EQ(info.layout.format, SampleFormat::i16);
+  EXPECT_EQ(info.counters.at("frames"), 8);
+  EXPECT_EQ(info.clock.rate_hz, (Rational{196000000, 1}));
+  EXPECT_TRUE(info.from_zero_hz);
+  EXPECT_NEAR(static_cast<double>(info.clock.epoch_tai_ns - time_of("2010-10-07T02:09:48")), 0,
+              1e9);
+  const auto raw = slurp(path);
+  const auto tag_of = [&](std::size_t frame) {
+    std::uint64_t tag = 0;
+    for (std::size_t k = 16; k < 24; ++k) tag = tag << 8 | raw[frame * 1224 + k];
+    return static_cast<std::int64_t>(tag);
+  };
+  std::int64_t first = tag_of(0), last = tag_of(0);
+  for (std::size_t f = 1; f < 8; ++f) {
+    first = std::min(first, tag_of(f));
+    last = std::max(last, tag_of(f));
   }
+  EXPECT_EQ(info.n_ticks, last - first + 400);
+  const auto value = [](int code) { return static_cast<double>((code ^ 2048) - 2048); };
+  for (std::size_t f = 0; f < 8; ++f) {
+    const Samples all(*recording, tag_of(f) - first, 400);
+    const std::int64_t input = 2 * ((raw[f * 1224 + 12] << 8 | raw[f * 1224 + 13]) % 0x4000 - 1);
+    for (std::size_t t = 0; t < 400; ++t) {
+      const unsigned char* p = raw.data() + f * 1224 + 24 + 3 * t;
+      ASSERT_EQ(all.at(input, static_cast<std::int64_t>(t)).real(), value(p[0] << 4 | p[1] >> 4));
+      ASSERT_EQ(all.at(input + 1, static_cast<std::int64_t>(t)).real(),
+                value((p[1] & 15) << 8 | p[2]));
+    }
+  }
+}
+
+// 4-bit TBW frames have 1200 samples; no real file of them is there.
+TEST(RecordingTbw, ReadsFourBits) {
+  std::vector<unsigned char> file;
+  for (int frame = 0; frame < 2; ++frame) {
+    std::vector<unsigned char> f(1224);
+    const unsigned char head[] = {0xDE, 0xC0, 0xDE, 0x5C, 0, 0, 0, 1, 0, 0, 0, 0, 0xC0, 1};
+    std::copy(std::begin(head), std::end(head), f.begin());
+    std::uint64_t tag = 1'600'000'000ULL * 196'000'000 + 1200ULL * static_cast<unsigned>(frame);
+    for (std::size_t k = 24; k-- > 16; tag >>= 8) f[k] = static_cast<unsigned char>(tag);
+    for (std::size_t t = 0; t < 1200; ++t)
+      f[24 + t] = static_cast<unsigned char>(t * 31 + static_cast<std::size_t>(frame));
+    file.insert(file.end(), f.begin(), f.end());
+  }
+  const auto recording = open_recording(test::write_file("four.tbw", file), "auto");
+  EXPECT_EQ(recording->info().n_ticks, 2400);
+  EXPECT_EQ(recording->info().n_inputs, 2);
+  const Samples all(*recording, 0, 2400);
+  EXPECT_TRUE(all.absent.empty());
+  for (std::int64_t t = 0; t < 2400; ++t) {
+    const ci8 both = nibbles(static_cast<unsigned char>(t % 1200 * 31 + t / 1200));
+    ASSERT_EQ(all.at(0, t).real(), both.re);
+    ASSERT_EQ(all.at(1, t).real(), both.im);
+  }
+}
+
+TEST(RecordingDrx, ReadsTheRealFile) {
+  RYLE_REQUIRE_DATA(path, "lwa/drx-test.dat");
+  RecordingOptions options;
+  options.reference_hz = 40e6;  // the tuning words of this file are 0
+  const auto recording = open_recording(path, "auto", options);
+  const auto& info = recording->info();
+  EXPECT_EQ(info.format, "drx");
+  EXPECT_EQ(info.n_inputs, 2);
+  EXPECT_EQ(info.input_names,
+            (std::vector<std::string>{"beam 4 polarization 0", "beam 4 polarization 1"}));
+  EXPECT_EQ(info.clock.rate_hz, (Rational{19600000, 1}));
+  EXPECT_EQ(info.reference_hz, 40e6);
+  // The file begins and ends between the two polarizations of a time.
+  EXPECT_EQ(info.n_ticks, 9 * 4096);
+  EXPECT_NEAR(static_cast<double>(info.clock.epoch_tai_ns - time_of("2011-08-11T05:15:04.566")), 0,
+              1e6);
+  ASSERT_EQ(info.warnings.size(), 1u);
+  EXPECT_NE(info.warnings[0].find("1 is read"), std::string::npos) << info.warnings[0];
+  const Samples all(*recording, 0, info.n_ticks);
+  EXPECT_EQ(all.absent, (std::vector<AbsentSpan>{{0, 0, 4096}, {1, 8 * 4096, 9 * 4096}}));
+  const auto raw = slurp(path);
+  std::array<std::int64_t, 2> seen{1, 0};
+  for (std::size_t frame = 0; frame < 32; ++frame) {
+    const unsigned id = raw[frame * 4128 + 4];
+    if ((id >> 3 & 7) != 1) continue;
+    const std::size_t pol = id >> 7;
+    for (std::size_t t = 0; t < 4096; ++t) {
+      const ci8 sent = nibbles(raw[frame * 4128 + 32 + t]);
+      ASSERT_EQ(
+          all.at(static_cast<std::int64_t>(pol), seen[pol] * 4096 + static_cast<std::int64_t>(t)),
+          cf64(sent.re, sent.im));
+    }
+    ++seen[pol];
+  }
+  EXPECT_EQ(seen, (std::array<std::int64_t, 2>{9, 8}));
+}
+
+// Of two tunings the one at the frequency that is asked for.
+TEST(RecordingDrx, ATuningIsChosenByItsFrequency) {
+  RYLE_REQUIRE_DATA(path, "lwa/drx-test.dat");
+  auto raw = slurp(path);
+  for (std::size_t frame = 0; frame < 32; ++frame) {
+    const bool second = (raw[frame * 4128 + 4] >> 3 & 7) == 2;
+    raw[frame * 4128 + 24] = second ? 0x60 : 0x30;  // 73.5 MHz, 36.75 MHz
+  }
+  const auto tuned = test::write_file("tuned.drx", raw);
+  EXPECT_DOUBLE_EQ(open_recording(tuned, "auto")->info().reference_hz, 36.75e6);
+  RecordingOptions options;
+  options.reference_hz = 70e6;
+  const auto recording = open_recording(tuned, "auto", options);
+  EXPECT_DOUBLE_EQ(recording->info().reference_hz, 73.5e6);
+  EXPECT_TRUE(recording->info().warnings.empty());
+  const Samples all(*recording, 0, 1);
+  EXPECT_TRUE(all.absent.empty());
+  for (std::size_t frame = 0; frame < 32; ++frame) {
+    if ((raw[frame * 4128 + 4] >> 3) != 2) continue;  // tuning 2, polarization 0
+    EXPECT_EQ(all.at(0, 0),
+              cf64(nibbles(raw[frame * 4128 + 32]).re, nibbles(raw[frame * 4128 + 32]).im));
+    break;
+  }
+}
+
+TEST(RecordingLwa, OtherKindsAreRefusedByName) {
+  RYLE_REQUIRE_DATA(path, "lwa/cor-test.dat");
+  try {
+    open_recording(path, "auto");
+    FAIL();
+  } catch (const FormatError& e) {
+    EXPECT_NE(std::string(e.what()).find("visibilities"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(open_recording(path, "tbx"), FormatError);
+  RYLE_REQUIRE_DATA(drx, "lwa/drx-test.dat");
+  for (const char* format : {"tbx", "tbn", "tbw"})
+    EXPECT_THROW(open_recording(drx, format), FormatError);
   EXPECT_THROW(open_recording("/nonexistent/file", "auto"), IoError);
   EXPECT_THROW(open_recording("/nonexistent/file", "mp3"), UnsupportedError);
 }

@@ -99,8 +99,7 @@ class RecordedBeams {
         run_(run),
         file_(load_beams(options.beams, context_of(config))),
         files_(require_files()),
-        recording_(
-            open_recording(config.source.file, config.source.format, recording_options(config))),
+        recording_(open_source(config)),
         reader_(make_spectra_reader(config, *recording_)),
         queue_(Queue::cpu(static_cast<int>(config.runtime.threads))),
         inputs_(choose_inputs(checked_array(), options.pol)),

@@ -404,6 +404,10 @@ ObservationConfig from_table(const toml::table& root, const std::string& name) {
       },
       config);
   config.source.listen = expand_endpoints(config.source.listen);
+  if (!config.source.file.empty() && !config.source.files.empty())
+    throw ConfigError(name +
+                      ": source.file and source.files are both given; one of them names what is "
+                      "read");
   set_defaults_of_format(config);
   config.text = to_toml(config);
   return config;

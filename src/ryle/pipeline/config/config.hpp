@@ -30,6 +30,9 @@ struct SourceConfig {
   std::string format = "mwa32t";
   std::vector<std::string> listen;  ///< one endpoint per receiver (core/endpoint.hpp), expanded
   std::string file;
+  std::vector<std::string> files;        ///< several recordings that are one observation
+  std::string files_as = "auto";         ///< auto | inputs
+  std::vector<std::string> channel_map;  ///< vdif: "THREAD[/CHANNEL] MHZ [U|L]"
   double replay_speed = 0;        ///< of a capture: x recorded; 0 = as fast as the engines go
   std::string start_utc = "now";  ///< time of tick 0 for formats whose counters are relative
   Rational sample_rate_hz{0, 1};  ///< 0 = what the format or file says (MWA-32T: 1.28 MHz)

@@ -38,6 +38,8 @@ inline constexpr std::array kRecordingOptions{
     KeyOption{"telescope", "layout", {}, true},
     KeyOption{"telescope", "station", {}, true},
     KeyOption{"source", "format"},
+    KeyOption{"source", "files_as"},
+    KeyOption{"source", "channel_map"},
     KeyOption{"source", "start_utc", "--start"},
     KeyOption{"source", "sample_rate_hz", "--rate"},
     KeyOption{"source", "center_mhz"},
@@ -102,6 +104,17 @@ void fields(V& v, SourceConfig& c) {
     "kind = \"pcap\": which datagrams are taken");
   v("file", c.file, Choice{},
     "recording to read when kind = \"file\", capture when kind = \"pcap\"");
+  v("files", c.files, Choice{},
+    "kind = \"file\": several recordings of one observation; those of the same station and threads "
+    "follow each other in time, others are further inputs, in the order given; mwa32t: one a "
+    "receiver");
+  v("files_as", c.files_as, Choice{{"auto", "inputs"}},
+    "several recordings: auto = by their headers; inputs = each is a station of its own");
+  v("channel_map", c.channel_map, Choice{},
+    "vdif: sky frequency of baseband 0 in MHz and sideband of channels, \"THREAD/CHANNEL MHZ U\" "
+    "or "
+    "L; \"STATION:THREAD MHZ L\" for one station, * for any thread; of several bands the one at "
+    "center_mhz is read, else the lowest");
   v("replay_speed", c.replay_speed, Range{0, 1e6, "as fast as the engines go, nothing is dropped"},
     "kind = \"pcap\": x recorded speed");
   v("start_utc", c.start_utc, Choice{}, "UTC of sample 0 for counters without a date, or \"now\"");

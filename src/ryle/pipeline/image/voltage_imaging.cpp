@@ -332,8 +332,7 @@ void measure_levels(SpectraReader& reader, std::int64_t n_spectra, SkyPath& path
 RunSummary image_file(const ObservationConfig& config, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   require_sky_outputs(config);
-  const auto recording =
-      open_recording(config.source.file, config.source.format, recording_options(config));
+  const auto recording = open_source(config);
   const ArrayLayout array = load_array(config, recording->info().n_inputs);
   const auto reader = make_spectra_reader(config, *recording);
   const double interval_s = reader->clock.seconds(1);

@@ -34,11 +34,10 @@ namespace {
 SampleMetadata sample_metadata(const ObservationConfig& config, std::string& title) {
   SampleMetadata metadata;
   if (config.source.kind == "file") {
-    const auto recording =
-        open_recording(config.source.file, config.source.format, recording_options(config));
+    const auto recording = open_source(config);
     const auto& info = recording->info();
     title =
-        fmt::format("{}: {} inputs, {} samples", config.source.file, info.n_inputs, info.n_ticks);
+        fmt::format("{}: {} inputs, {} samples", source_name(config), info.n_inputs, info.n_ticks);
     return {info.n_inputs,      info.layout, info.clock,       info.reference_hz,
             info.inverted_band, 1 << 16,     info.time_source, info.clock.seconds(info.n_ticks)};
   }
@@ -285,11 +284,10 @@ void plan_live_spectra(const ObservationConfig& config, Plan& plan) {
 
 /// A recording of spectra. False for samples.
 bool plan_recorded_spectra(const ObservationConfig& config, Plan& plan) {
-  const auto recording =
-      open_recording(config.source.file, config.source.format, recording_options(config));
+  const auto recording = open_source(config);
   const auto& info = recording->info();
   if (!info.channelized) return false;
-  plan.title = fmt::format("{}: {} inputs, {} channels, {} spectra", config.source.file,
+  plan.title = fmt::format("{}: {} inputs, {} channels, {} spectra", source_name(config),
                            info.n_inputs, info.frequency.n_channels, info.n_ticks);
   plan.ports = {{"spectra", fmt::format("[spectrum {}][channel {}][input {}] ci8", info.n_ticks,
                                         info.frequency.n_channels, info.n_inputs)}};
@@ -330,7 +328,7 @@ Plan make_plan(const ObservationConfig& config) {
   require_distinct_outputs(config);
   const SenderList checked(config.source.allowed_senders);  // refuses what a receiver would
   Plan plan;
-  plan.source = config.source.kind == "file" ? config.source.file : config.source.format + " live";
+  plan.source = config.source.kind == "file" ? source_name(config) : config.source.format + " live";
   if (config.source.kind != "file" && !is_live_samples(config.source)) {
     plan_live_spectra(config, plan);
     return plan;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -29,17 +30,23 @@ namespace {
 
 constexpr std::int64_t kFeedBytes = 8 << 20;
 
+/// The recordings that products were made of.
+std::map<std::string, std::string> input_note(const ObservationConfig& config) {
+  const auto& source = config.source;
+  return {{"input",
+           source.files.empty() ? source.file : fmt::format("{}", fmt::join(source.files, ", "))}};
+}
+
 class FileRun {
  public:
   FileRun(const ObservationConfig& config, const RunOptions& options)
       : config_(config),
         options_(options),
-        recording_(
-            open_recording(config.source.file, config.source.format, recording_options(config))),
+        recording_(open_source(config)),
         info_(recording_->info()),
         array_(load_array(config, info_.n_inputs)) {
     if (!info_.rate_known) {
-      throw ConfigError(config.source.file +
+      throw ConfigError(source_name(config) +
                         ": neither the file nor its format says the sample rate; give "
                         "source.sample_rate_hz (--rate)");
     }
@@ -93,7 +100,7 @@ class FileRun {
                             info_.reference_hz, info_.inverted_band, 0,
                             info_.time_source};
     if (metadata.reference_hz == 0) metadata.reference_hz = config_.source.center_mhz * 1e6;
-    if (metadata.reference_hz == 0)
+    if (metadata.reference_hz == 0 && !info_.from_zero_hz)
       summary_.warnings.emplace_back("sky frequency unknown: set source.center_mhz");
     const std::int64_t bits = info_.layout.sample_stride_bits;
     const std::int64_t group = SampleStaging::kGroupTicks;
@@ -118,7 +125,7 @@ class FileRun {
       report(summary_.data_s, info_.clock.seconds(total), path.busy_s());
     }
     summary_.stopped_by_signal = stopped();
-    path.finish(summary_, {{"input", config_.source.file}});
+    path.finish(summary_, input_note(config_));
   }
 
   void run_spectra() {
@@ -138,7 +145,7 @@ class FileRun {
     summary_.lost_samples = reader->lost_samples;
     summary_.engine_margin = dumps.busy_s() > 0 ? summary_.data_s / dumps.busy_s() : 0;
     summary_.stopped_by_signal = stopped();
-    dumps.finish({{"input", config_.source.file}}, summary_);
+    dumps.finish(input_note(config_), summary_);
   }
 
   const ObservationConfig& config_;
@@ -160,8 +167,7 @@ namespace {
 /// Beams of a recording and what is made of them.
 RunSummary beams_of_file(const ObservationConfig& config, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const auto recording =
-      open_recording(config.source.file, config.source.format, recording_options(config));
+  const auto recording = open_source(config);
   const ArrayLayout array = load_array(config, recording->info().n_inputs);
   const auto reader = make_spectra_reader(config, *recording);
   const std::int64_t total = wanted_spectra(config, *reader);

@@ -122,12 +122,22 @@ void fill_applied(Observation& observation, const ObservationConfig& config,
   observation.provenance.notes["fringe_stopping"] = config.correlate.fringe_stopping;
 }
 
-RecordingOptions recording_options(const ObservationConfig& config) {
+std::unique_ptr<Recording> open_source(const ObservationConfig& config) {
+  const SourceConfig& source = config.source;
   RecordingOptions options;
-  options.sample_rate_hz = config.source.sample_rate_hz.value();
-  options.reference_hz = config.source.center_mhz * 1e6;
-  if (config.source.start_utc != "now") options.start_utc = config.source.start_utc;
-  return options;
+  options.sample_rate_hz = source.sample_rate_hz.value();
+  options.reference_hz = source.center_mhz * 1e6;
+  if (source.start_utc != "now") options.start_utc = source.start_utc;
+  options.files_as = source.files_as;
+  options.channel_map = source.channel_map;
+  if (source.files.empty()) return open_recording(source.file, source.format, options);
+  return open_recordings(source.files, source.format, options);
+}
+
+std::string source_name(const ObservationConfig& config) {
+  const auto& files = config.source.files;
+  if (files.empty()) return config.source.file;
+  return files.size() == 1 ? files[0] : fmt::format("{} and {} more", files[0], files.size() - 1);
 }
 
 void note_what_is_missing(const ObservationConfig& config, RunSummary& summary) {

@@ -55,8 +55,10 @@ struct AppliedMetadata {
 void fill_applied(Observation& observation, const ObservationConfig& config,
                   const AppliedMetadata& metadata);
 
-/// What the observation file says of a recording that the recording does not.
-RecordingOptions recording_options(const ObservationConfig& config);
+/// The recording of source.file, or of source.files together. Throws as open_recordings() does.
+std::unique_ptr<Recording> open_source(const ObservationConfig& config);
+/// What messages call it: its file, or the first and how many more.
+std::string source_name(const ObservationConfig& config);
 
 void note_peak_memory(RunSummary& summary);
 

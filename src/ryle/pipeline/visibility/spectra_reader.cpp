@@ -10,6 +10,7 @@
 #include "ryle/engine/channelize/channelize.hpp"
 #include "ryle/engine/correlate/import.hpp"
 #include "ryle/pipeline/base/level_correction.hpp"
+#include "ryle/pipeline/visibility/run_common.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
 
 namespace ryle::pipeline {
@@ -111,8 +112,8 @@ class ChannelizedSamples final : public SpectraReader {
     SampleMetadata metadata{info.n_inputs,      info.layout, info.clock,      info.reference_hz,
                             info.inverted_band, 0,           info.time_source};
     if (metadata.reference_hz == 0) metadata.reference_hz = config.source.center_mhz * 1e6;
-    if (metadata.reference_hz == 0) {
-      throw ConfigError(config.source.file +
+    if (metadata.reference_hz == 0 && !info.from_zero_hz) {
+      throw ConfigError(source_name(config) +
                         ": sky frequency unknown; give source.center_mhz (--center-mhz)");
     }
     // No tracking, hence no delays to make room for: the layout does not matter here.
@@ -123,7 +124,7 @@ class ChannelizedSamples final : public SpectraReader {
     step_ = channelize::step_length(config_);
     length_ = channelize::filter_length(config_);
     if (info.n_ticks < length_) {
-      throw FormatError(config.source.file + ": too short for one spectrum of " +
+      throw FormatError(source_name(config) + ": too short for one spectrum of " +
                         std::to_string(length_) + " samples; fewer channels or taps would fit");
     }
     frequency = frequency_axis(config_);
@@ -198,7 +199,7 @@ class ChannelizedSamples final : public SpectraReader {
 std::unique_ptr<SpectraReader> make_spectra_reader(const ObservationConfig& config,
                                                    Recording& recording) {
   if (!recording.info().rate_known) {
-    throw ConfigError(config.source.file +
+    throw ConfigError(source_name(config) +
                       ": neither the file nor its format says the sample rate; give "
                       "source.sample_rate_hz (--rate)");
   }
