@@ -91,17 +91,6 @@ class CudaSearch : public ryle::test::CudaTest {
   }
 };
 
-DedisperseConfig plan_of(const Band& band, const std::vector<double>& dms, int max_code,
-                         std::int64_t n_outputs) {
-  DedisperseConfig config;
-  config.n_channels = band.n_channels();
-  config.n_trials = static_cast<std::int64_t>(dms.size());
-  config.delays = delay_table(band, dms);
-  config.max_code = max_code;
-  config.max_outputs = n_outputs;
-  return config;
-}
-
 std::vector<double> steps(std::int64_t n, double step) {
   std::vector<double> dms;
   for (std::int64_t i = 0; i < n; ++i) dms.push_back(static_cast<double>(i) * step);
@@ -116,14 +105,14 @@ DedisperseConfig random_plan(std::uint64_t k, std::int64_t n_outputs) {
                     kChannels[combine(1, k) % std::size(kChannels)], 1e-4);
   const double step =
       (0.2 + 5 * uniform(combine(5, k))) / std::max(1.0, band.sweep_samples_per_dm());
-  return plan_of(band, steps(1 + static_cast<std::int64_t>(combine(6, k) % 170), step), max_code,
-                 n_outputs);
+  return test::plan_of(band, steps(1 + static_cast<std::int64_t>(combine(6, k) % 170), step),
+                       max_code, n_outputs);
 }
 
 TEST_F(CudaSearch, SmallPlansEqualTheDefinition) {
-  expect_equal(plan_of(test::best2_band(64), steps(90, 1.0), 63, 1100), 1100, 1);
-  expect_equal(plan_of(test::best2_band(37), steps(7, 3.0), 127, 70), 70, 2);
-  expect_equal(plan_of(test::best2_band(1100), steps(3, 10.0), 63, 200), 200, 3);
+  expect_equal(test::plan_of(test::best2_band(64), steps(90, 1.0), 63, 1100), 1100, 1);
+  expect_equal(test::plan_of(test::best2_band(37), steps(7, 3.0), 127, 70), 70, 2);
+  expect_equal(test::plan_of(test::best2_band(1100), steps(3, 10.0), 63, 200), 200, 3);
 }
 
 TEST_F(CudaSearch, RandomPlansEqualTheDefinition) {
@@ -150,17 +139,17 @@ TEST_F(CudaSearch, ArbitraryDelays) {
 TEST_F(CudaSearch, TheBlockOfThePaper) {
   auto dms = steps(864, 0.1);
   dms.erase(dms.begin() + 180, dms.begin() + 700);
-  expect_equal(plan_of(test::best2_band(), dms, 63, 1300), 1300, 3);
+  expect_equal(test::plan_of(test::best2_band(), dms, 63, 1300), 1300, 3);
 }
 
 // The largest sums that fit 16 bits, one more, and many times as many.
 TEST_F(CudaSearch, RangeProof) {
   for (const std::int64_t n_channels : {1040, 1041, 4096}) {
-    Case c = make_case(plan_of(test::best2_band(n_channels), steps(5, 0.5), 63, 130), 130, 1);
+    Case c = make_case(test::plan_of(test::best2_band(n_channels), steps(5, 0.5), 63, 130), 130, 1);
     std::fill(c.codes.begin(), c.codes.end(), std::uint8_t{63});
     EXPECT_EQ(run_cuda(c, "cuda") == run_reference(c), true) << n_channels;
   }
-  Case c = make_case(plan_of(test::best2_band(700), steps(4, 1), 255, 100), 100, 1);
+  Case c = make_case(test::plan_of(test::best2_band(700), steps(4, 1), 255, 100), 100, 1);
   std::fill(c.codes.begin(), c.codes.end(), std::uint8_t{255});
   EXPECT_EQ(run_cuda(c, "cuda") == run_reference(c), true);
 }
@@ -169,8 +158,8 @@ TEST_F(CudaSearch, RangeProof) {
 TEST_F(CudaSearch, SmallTreesEqualTheDefinition) {
   for (const std::int64_t n_channels : {1, 7, 64, 100, 1024}) {
     const std::int64_t n_outputs = n_channels == 64 ? 512 : 700;
-    const auto config =
-        plan_of(test::best2_band(n_channels), steps(30, 0.05 * 1024 / n_channels), 63, n_outputs);
+    const auto config = test::plan_of(test::best2_band(n_channels),
+                                      steps(30, 0.05 * 1024 / n_channels), 63, n_outputs);
     const Case c = make_case(config, n_outputs, static_cast<std::uint64_t>(n_channels));
     EXPECT_EQ(trees_equal(c), true) << n_channels;
   }
@@ -197,7 +186,7 @@ TEST_F(CudaSearch, RandomTreesEqualTheDefinition) {
 TEST_F(CudaSearch, TreesOfTheLargestCodes) {
   for (const int max_code : {1, 31, 63, 100, 255}) {
     for (const std::int64_t n_outputs : {3, 1029}) {
-      const auto config = plan_of(test::best2_band(101), steps(67, 0.4), max_code, n_outputs);
+      const auto config = test::plan_of(test::best2_band(101), steps(67, 0.4), max_code, n_outputs);
       Case c = make_case(config, n_outputs, static_cast<std::uint64_t>(max_code), true);
       for (std::size_t k = 0; k < c.codes.size(); ++k)
         c.codes[k] = static_cast<std::uint8_t>(combine(5, k) % 8 == 0 ? 0 : max_code);
@@ -211,7 +200,7 @@ TEST_F(CudaSearch, LongTreesEqualTheDefinition) {
   for (const double step : {0.0209, 1.9}) {
     auto dms = steps(static_cast<std::int64_t>(87 / step), step);
     if (dms.size() > 1000) dms.erase(dms.begin() + 200, dms.end() - 300);
-    const Case c = make_case(plan_of(test::best2_band(), dms, 63, 90), 90, 11);
+    const Case c = make_case(test::plan_of(test::best2_band(), dms, 63, 90), 90, 11);
     EXPECT_EQ(trees_equal(c), true) << step;
   }
 }
@@ -229,8 +218,8 @@ TEST_F(CudaSearch, SubbandsEqualTheirDefinition) {
                      {1100, 9, 2, 63, 1030, 1},    {40, 9, 0.3, 63, 17003, 1}};
   std::uint64_t seed = 0;
   for (const auto& k : cases) {
-    auto config =
-        plan_of(test::best2_band(k.n_channels), steps(k.n_trials, k.step), k.max_code, k.n_outputs);
+    auto config = test::plan_of(test::best2_band(k.n_channels), steps(k.n_trials, k.step),
+                                k.max_code, k.n_outputs);
     config.smear_samples = k.smear;
     const Case c = make_case(config, k.n_outputs, ++seed);
     EXPECT_EQ(run_cuda(c, "subband:cuda") == run_reference(c, "subband:reference"), true)
@@ -239,10 +228,10 @@ TEST_F(CudaSearch, SubbandsEqualTheirDefinition) {
 }
 
 TEST_F(CudaSearch, RejectsWhatCannotBe) {
-  auto config = plan_of(test::best2_band(8), steps(2, 1), 63, 10);
+  auto config = test::plan_of(test::best2_band(8), steps(2, 1), 63, 10);
   config.implementation = "cuda:tensor";
   EXPECT_THROW(make_dedisperser(queue(), config), UnsupportedError);
-  auto wide = plan_of(test::best2_band(1041), steps(2, 1), 63, 10);
+  auto wide = test::plan_of(test::best2_band(1041), steps(2, 1), 63, 10);
   wide.implementation = "fdmt";
   EXPECT_THROW(make_dedisperser(queue(), wide), UnsupportedError);  // 32-bit sums
 }
@@ -250,7 +239,7 @@ TEST_F(CudaSearch, RejectsWhatCannotBe) {
 // A CPU queue that asks for CUDA by name: host memory in, host memory out.
 TEST_F(CudaSearch, HostMemory) {
   Queue host = Queue::cpu(1);
-  const Case c = make_case(plan_of(test::best2_band(64), steps(9, 2), 63, 300), 300, 4);
+  const Case c = make_case(test::plan_of(test::best2_band(64), steps(9, 2), 63, 300), 300, 4);
   EXPECT_EQ(run_reference(c, "cuda") == run_reference(c), true);
   EXPECT_EQ(run_reference(c, "fdmt:cuda") == run_reference(c, "fdmt:reference"), true);
   EXPECT_EQ(run_reference(c, "subband:cuda") == run_reference(c, "subband:reference"), true);

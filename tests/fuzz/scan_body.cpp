@@ -12,6 +12,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/io/scan/scan_file.hpp"
 #include "tests/fuzz/bodies.hpp"
+#include "tests/support/deflate.hpp"
 #include "tests/support/fits_text.hpp"
 
 namespace ryle::fuzz {
@@ -139,19 +140,7 @@ std::string npz_seed(bool deflated) {
     header.resize(118, ' ');
     const std::string content = std::string("\x93NUMPY\x01\x00", 8) + little_word(118, 2) + header +
                                 std::string(data ? 24 : 8, '\x3f');
-    std::string packed = content;
-    if (deflated) {
-      z_stream z{};
-      deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
-      packed.resize(deflateBound(&z, static_cast<uLong>(content.size())));
-      z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-      z.avail_in = static_cast<uInt>(content.size());
-      z.next_out = reinterpret_cast<Bytef*>(packed.data());
-      z.avail_out = static_cast<uInt>(packed.size());
-      deflate(&z, Z_FINISH);
-      packed.resize(z.total_out);
-      deflateEnd(&z);
-    }
+    const std::string packed = deflated ? test::deflated(content, -15) : content;
     const auto crc =
         crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
     const std::string common = little_word(deflated ? 8 : 0, 2) + little_word(0, 4) +

@@ -6,7 +6,6 @@
 #include <hdf5.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include <atomic>
 #include <csignal>
@@ -22,6 +21,7 @@
 #include "ryle/io/visibility/visibility_file.hpp"
 #include "tests/io/scratch.hpp"
 #include "tests/io/simulated_sky.hpp"
+#include "tests/support/deflate.hpp"
 #include "tests/support/fits_text.hpp"
 
 namespace ryle {
@@ -225,24 +225,10 @@ TEST_F(HostileFile, UvfitsWithAMillionParameters) {
   expect_small();
 }
 
-std::string gzip(const std::string& bytes) {
-  z_stream z{};
-  deflateInit2(&z, 9, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY);
-  std::string packed(deflateBound(&z, static_cast<uLong>(bytes.size())), '\0');
-  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  z.avail_in = static_cast<uInt>(bytes.size());
-  z.next_out = reinterpret_cast<Bytef*>(packed.data());
-  z.avail_out = static_cast<uInt>(packed.size());
-  deflate(&z, Z_FINISH);
-  packed.resize(z.total_out);
-  deflateEnd(&z);
-  return packed;
-}
-
 // cfitsio would unpack it in memory, whatever it grows to.
 TEST_F(HostileFile, CompressedFits) {
-  const std::string packed =
-      gzip(fits_header({{"BITPIX", "8"}, {"NAXIS", "0"}}) + std::string(64 << 20, '\0'));
+  const std::string packed = test::deflated(
+      fits_header({{"BITPIX", "8"}, {"NAXIS", "0"}}) + std::string(64 << 20, '\0'), 31, 9);
   for (const char* name : {"v.uvfits", "m.fits", "f.fits", "c.fits"}) put(dir_ / name, packed);
   put(dir_ / "a.txt", "a 0 0 0\nb 1 0 0\n");
   before_mib_ = peak_mib();

@@ -16,21 +16,43 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kPixels = 16;
 constexpr std::int64_t kStart_tai_ns = 1'700'000'000'000'000'000;
 
+/// One HDF5 cube of all images, nothing else.
+ObservationConfig cube_config(const fs::path& file) {
+  ObservationConfig config;
+  config.output.directory = file.parent_path().string();
+  config.image.fits = false;
+  config.image.latest = false;
+  config.image.hdf5 = file.string();
+  return config;
+}
+
+Observation one_channel() {
+  Observation observation;
+  observation.array.latitude_rad = 0.6;
+  observation.array.longitude_rad = -1.9;
+  observation.frequency = {60e6, 25e3, 1};
+  return observation;
+}
+
+/// 10 spectra of 1 ms.
+RawImages raw_images(std::int64_t k, double weight) {
+  RawImages raw;
+  raw.n_spectra = 10;
+  raw.first_spectrum = 10 * k;
+  raw.clock = {kStart_tai_ns, {1000, 1}};
+  raw.images.pixels.assign(kPixels * kPixels, 1.0F);
+  raw.images.weights = {weight, 0, 0};
+  return raw;
+}
+
 // Stacks of four images of 10 spectra of 1 ms, three inputs: 60 pairs an image. Images 2 and 3
 // never came, image 1 lost a half: the first stack ends with its own 40 ms.
 TEST(StackProducts, HaveTheTimesAndTheLossOfTheirImages) {
   const fs::path file =
       fs::temp_directory_path() / ("ryle-stack-products-" + std::to_string(getpid()) + ".h5");
   fs::remove(file);
-  ObservationConfig config;
-  config.output.directory = file.parent_path().string();
-  config.image.fits = false;
-  config.image.latest = false;
-  config.image.hdf5 = file.string();
-  Observation observation;
-  observation.array.latitude_rad = 0.6;
-  observation.array.longitude_rad = -1.9;
-  observation.frequency = {60e6, 25e3, 1};
+  const ObservationConfig config = cube_config(file);
+  const Observation observation = one_channel();
   SkyMetadata metadata;
   metadata.sky.antenna_enu_m = {{0, 0, 0}, {10, 0, 0}, {0, 10, 0}};
   metadata.sky.inputs = {{0, 0, false}, {1, 0, false}, {2, 0, false}};
@@ -41,12 +63,7 @@ TEST(StackProducts, HaveTheTimesAndTheLossOfTheirImages) {
   metadata.window_s = 1e-3;
   SkyProducts products(config, observation, metadata);
   for (const std::int64_t k : {0, 1, 4, 5, 6, 7, 8}) {
-    RawImages raw;
-    raw.n_spectra = 10;
-    raw.first_spectrum = 10 * k;
-    raw.clock = {kStart_tai_ns, {1000, 1}};
-    raw.images.pixels.assign(kPixels * kPixels, 1.0F);
-    raw.images.weights = {k == 1 ? 30.0 : 60.0, 0, 0};
+    RawImages raw = raw_images(k, k == 1 ? 30.0 : 60.0);
     raw.images.n_spectra = 10;
     products.write(raw);
   }
@@ -73,15 +90,8 @@ TEST(StackProducts, ADeadInputIsNoLoss) {
   const fs::path file =
       fs::temp_directory_path() / ("ryle-dead-products-" + std::to_string(getpid()) + ".h5");
   fs::remove(file);
-  ObservationConfig config;
-  config.output.directory = file.parent_path().string();
-  config.image.fits = false;
-  config.image.latest = false;
-  config.image.hdf5 = file.string();
-  Observation observation;
-  observation.array.latitude_rad = 0.6;
-  observation.array.longitude_rad = -1.9;
-  observation.frequency = {60e6, 25e3, 1};
+  const ObservationConfig config = cube_config(file);
+  const Observation observation = one_channel();
   SkyMetadata metadata;
   metadata.sky.antenna_enu_m = {{0, 0, 0}, {10, 0, 0}, {0, 10, 0}, {9, 9, 0}};
   metadata.sky.inputs = {{0, 0, false}, {1, 0, false}, {2, 0, false}, {3, 0, false}};
@@ -91,13 +101,8 @@ TEST(StackProducts, ADeadInputIsNoLoss) {
   metadata.window_s = 1e-3;
   SkyProducts products(config, observation, metadata);
   for (std::int64_t k = 0; k < 2; ++k) {
-    RawImages raw;
-    raw.n_spectra = 10;
-    raw.first_spectrum = 10 * k;
-    raw.clock = {kStart_tai_ns, {1000, 1}};
+    RawImages raw = raw_images(k, k == 1 ? 30.0 : 60.0);
     raw.n_dead = {1, 0};
-    raw.images.pixels.assign(kPixels * kPixels, 1.0F);
-    raw.images.weights = {k == 1 ? 30.0 : 60.0, 0, 0};
     raw.images.n_spectra = 10;
     products.write(raw);
     EXPECT_DOUBLE_EQ(products.weight_fraction(), k == 1 ? 0.25 : 0.5);  // of all that are not bad
@@ -125,13 +130,7 @@ TEST(StackProducts, CountWhatTheTriggerSkipped) {
   metadata.sky.n_pixels = kPixels;
   SkyProducts products(config, {}, metadata);
   for (std::int64_t k = 0; k < 3; ++k) {
-    RawImages raw;
-    raw.n_spectra = 10;
-    raw.first_spectrum = 10 * k;
-    raw.clock = {kStart_tai_ns, {1000, 1}};
-    raw.images.pixels.assign(kPixels * kPixels, 1.0F);
-    raw.images.weights = {k == 1 ? 0.0 : 60.0, 0, 0};
-    products.write(raw);
+    products.write(raw_images(k, k == 1 ? 0.0 : 60.0));
   }
   products.finish();
   EXPECT_EQ(products.images_not_searched(), 1);

@@ -54,10 +54,9 @@ inline std::vector<Convolution> functions_of_every_kind() {
   return functions;
 }
 
-/// Samples 2e-7 or 3e-8 of the support inside or outside the edge of every second cell.
-inline Case edge_case(std::int64_t n_around) {
-  const Convolution f = gauss(3);
-  Case c = make_case(field(70, 36, 24, 18, n_around), f, 1);
+/// Samples 2e-7 or 3e-8 of the support inside or outside the edge of every second cell, behind
+/// those of `c`.
+inline void add_edge_samples(Case& c, const Convolution& f) {
   const Positions& cells = c.field.cells.directions;
   std::mt19937 random(9);
   std::uniform_real_distribution<double> angle(0, 2 * kPi);
@@ -72,6 +71,12 @@ inline Case edge_case(std::int64_t n_around) {
     c.field.lon_deg.push_back((lon + by) / kDegree_rad);
     c.field.lat_deg.push_back(to / kDegree_rad);
   }
+}
+
+inline Case edge_case(std::int64_t n_around) {
+  const Convolution f = gauss(3);
+  Case c = make_case(field(70, 36, 24, 18, n_around), f, 1);
+  add_edge_samples(c, f);
   return c;
 }
 

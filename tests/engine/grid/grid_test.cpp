@@ -41,20 +41,7 @@ TEST(Grid, EqualsTheDirectSumAnywhereOnTheSky) {
 TEST(Grid, TheEdgeOfTheSupportIsDecidedInDouble) {
   const Convolution f = gauss(3);
   Case c = make_case(field(70, 36, 40, 34, 2'000), f, 1);
-  const Positions& cells = c.field.cells.directions;
-  std::mt19937 random(9);
-  std::uniform_real_distribution<double> angle(0, 2 * kPi);
-  for (std::size_t i = 0; i < cells.x.size(); i += 2) {
-    const double lon = std::atan2(cells.y[i], cells.x[i]), lat = std::asin(cells.z[i]);
-    const double beyond = i % 8 < 4 ? 2e-7 : 3e-8;
-    const double r = f.support_rad * (1 + (i % 4 == 0 ? beyond : -beyond)), b = angle(random);
-    const double to =
-        std::asin(std::sin(lat) * std::cos(r) + std::cos(lat) * std::sin(r) * std::cos(b));
-    const double by = std::atan2(std::sin(b) * std::sin(r) * std::cos(lat),
-                                 std::cos(r) - std::sin(lat) * std::sin(to));
-    c.field.lon_deg.push_back((lon + by) / kDegree_rad);
-    c.field.lat_deg.push_back(to / kDegree_rad);
-  }
+  add_edge_samples(c, f);
   const auto n = static_cast<std::int64_t>(c.field.lon_deg.size());
   c.data = values(1, n);
   c.samples.channel_stride = n;

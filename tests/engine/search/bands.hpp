@@ -4,6 +4,7 @@
 
 #include "ryle/core/random.hpp"
 #include "ryle/engine/search/dispersion.hpp"
+#include "ryle/engine/search/search.hpp"
 
 namespace ryle::search::test {
 
@@ -21,6 +22,18 @@ inline Band band_of(double low_edge_mhz, double width_mhz, std::int64_t n_channe
 /// The block of Magro 2014.
 inline Band best2_band(std::int64_t n_channels = 1024) {
   return band_of(398, 20, n_channels, 51.2e-6);
+}
+
+/// Sums of n_outputs samples at these dispersion measures, of codes up to max_code.
+inline DedisperseConfig plan_of(const Band& band, const std::vector<double>& dms, int max_code,
+                                std::int64_t n_outputs) {
+  DedisperseConfig config;
+  config.n_channels = band.n_channels();
+  config.n_trials = static_cast<std::int64_t>(dms.size());
+  config.delays = delay_table(band, dms);
+  config.max_code = max_code;
+  config.max_outputs = n_outputs;
+  return config;
 }
 
 }  // namespace ryle::search::test

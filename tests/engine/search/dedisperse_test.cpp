@@ -69,17 +69,6 @@ void expect_all_equal(const DedisperseConfig& config, std::int64_t n_outputs, st
   }
 }
 
-DedisperseConfig config_for(const Band& band, const std::vector<double>& dms, int max_code,
-                            std::int64_t n_outputs) {
-  DedisperseConfig config;
-  config.n_channels = band.n_channels();
-  config.n_trials = static_cast<std::int64_t>(dms.size());
-  config.delays = delay_table(band, dms);
-  config.max_code = max_code;
-  config.max_outputs = n_outputs;
-  return config;
-}
-
 TEST(Dedisperse, RandomPlansEqualTheDefinition) {
   constexpr std::int64_t kChannels[] = {1, 2, 3, 4, 5, 8, 31, 64, 100, 256, 257, 260, 300, 516};
   constexpr std::int64_t kOutputs[] = {1, 63, 64, 65, 127, 128, 129, 511, 512, 513, 700};
@@ -94,7 +83,7 @@ TEST(Dedisperse, RandomPlansEqualTheDefinition) {
         (0.2 + 5 * uniform(combine(5, k))) / std::max(1.0, band.sweep_samples_per_dm());
     for (std::uint64_t i = 0; i < 1 + combine(6, k) % 70; ++i)
       dms.push_back(static_cast<double>(i) * step);
-    expect_all_equal(config_for(band, dms, max_code, n_outputs), n_outputs, k,
+    expect_all_equal(test::plan_of(band, dms, max_code, n_outputs), n_outputs, k,
                      1 + static_cast<int>(k % 2));
   }
 }
@@ -118,7 +107,7 @@ TEST(Dedisperse, RangeProof) {
   Queue queue = Queue::cpu(1);
   for (const std::int64_t n_channels : {1040, 1041, 4096}) {
     const Band band = test::best2_band(n_channels);
-    const auto config = config_for(band, {0, 0.5, 1, 1.5, 2}, 63, 130);
+    const auto config = test::plan_of(band, {0, 0.5, 1, 1.5, 2}, 63, 130);
     const std::int64_t stride = 130 + 200;
     const std::vector<std::uint8_t> codes(
         static_cast<std::size_t>(n_channels * stride + kReadAhead), 63);
@@ -132,7 +121,7 @@ TEST(Dedisperse, RangeProof) {
 // Codes of 255 in 700 channels: 16-bit sums are emptied every 257 channels.
 TEST(Dedisperse, FullBytes) {
   Queue queue = Queue::cpu(1);
-  const auto config = config_for(test::best2_band(700), {0, 1, 2, 3}, 255, 100);
+  const auto config = test::plan_of(test::best2_band(700), {0, 1, 2, 3}, 255, 100);
   const std::vector<std::uint8_t> codes(700 * 400 + kReadAhead, 255);
   for (const auto& name : available_implementations()) {
     for (const auto sum : run(queue, config, name, codes, 400, 100))
@@ -147,14 +136,15 @@ TEST(Dedisperse, TheBlockOfThePaper) {
   for (int k = 500; k < 548; ++k) dms.push_back(0.1 * k);   // 48 in a row: shared sums
   std::sort(dms.begin(), dms.end());
   dms.erase(std::unique(dms.begin(), dms.end()), dms.end());
-  expect_all_equal(config_for(band, dms, 63, 200), 200, 3);
+  expect_all_equal(test::plan_of(band, dms, 63, 200), 200, 3);
   dms.erase(dms.begin(), dms.begin() + 80);  // whole tiles of times, and a rest
-  for (const std::int64_t n : {1024, 1280}) expect_all_equal(config_for(band, dms, 63, n), n, 4, 2);
+  for (const std::int64_t n : {1024, 1280})
+    expect_all_equal(test::plan_of(band, dms, 63, n), n, 4, 2);
 }
 
 TEST(Dedisperse, RejectsWhatCannotBe) {
   Queue queue = Queue::cpu(1);
-  auto config = config_for(test::best2_band(8), {0, 1}, 63, 10);
+  auto config = test::plan_of(test::best2_band(8), {0, 1}, 63, 10);
   config.implementation = "cpu:mmx";
   try {
     make_dedisperser(queue, config);

@@ -17,12 +17,7 @@ namespace {
 
 DedisperseConfig tree_config(const Band& band, const std::vector<double>& dms, int max_code,
                              std::int64_t max_outputs) {
-  DedisperseConfig config;
-  config.n_channels = band.n_channels();
-  config.n_trials = static_cast<std::int64_t>(dms.size());
-  config.delays = delay_table(band, dms);
-  config.max_code = max_code;
-  config.max_outputs = max_outputs;
+  DedisperseConfig config = test::plan_of(band, dms, max_code, max_outputs);
   for (const double hz : band.center_hz) config.dispersion.push_back(1e18 / (hz * hz));
   return config;
 }

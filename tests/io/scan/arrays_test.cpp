@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tests/io/scan/scan_files.hpp"
+#include "tests/support/deflate.hpp"
 
 namespace ryle {
 namespace {
@@ -358,19 +359,7 @@ std::string zip_of(const std::vector<std::pair<std::string, std::string>>& membe
                    bool zip64) {
   std::string zip, directory;
   for (const auto& [name, content] : members) {
-    std::string packed = content;
-    if (deflated) {
-      z_stream z{};
-      deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
-      packed.resize(deflateBound(&z, static_cast<uLong>(content.size())));
-      z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-      z.avail_in = static_cast<uInt>(content.size());
-      z.next_out = reinterpret_cast<Bytef*>(packed.data());
-      z.avail_out = static_cast<uInt>(packed.size());
-      deflate(&z, Z_FINISH);
-      packed.resize(z.total_out);
-      deflateEnd(&z);
-    }
+    const std::string packed = deflated ? test::deflated(content, -15) : content;
     const auto crc =
         crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
     const std::string sizes =

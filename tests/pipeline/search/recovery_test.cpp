@@ -25,6 +25,36 @@ BeamSearchConfig config_of(const search::Band& band, double dm_max) {
   return config;
 }
 
+/// Noise of unit rms with `pulses`. @shape [channel][n]
+std::vector<float> noise_with(const std::vector<test::Injection>& pulses, const search::Band& band,
+                              std::int64_t n, std::uint64_t seed) {
+  const test::NoiseTable table;
+  std::vector<float> data(static_cast<std::size_t>(band.n_channels() * n));
+  for (std::int64_t c = 0; c < band.n_channels(); ++c) {
+    float* row = data.data() + c * n;
+    table.fill(row, n, combine(seed, static_cast<std::uint64_t>(c)));
+    for (const auto& p : pulses)
+      p.walk(band, c, [&](std::int64_t t, double x) {
+        if (t < n) row[t] += static_cast<float>(p.amplitude * x);
+      });
+  }
+  return data;
+}
+
+void quantize(std::vector<float>& data, int bits) {
+  for (float& x : data) x = test::quantized(x, bits);
+}
+
+/// What is found in data that come in blocks. @shape data [channel][n]
+std::vector<BeamEvent> events_of(BeamSearch& search, const std::vector<float>& data, std::int64_t n,
+                                 std::int64_t block) {
+  std::vector<BeamEvent> events;
+  for (std::int64_t first = 0; first < n; first += block)
+    search.feed(data.data() + first, 0, n, block, events);
+  search.finish(events);
+  return events;
+}
+
 // T-DD-16 without noise: mean >= 0.93, worst >= 0.88 from 2 samples on.
 TEST(Recovery, BoxcarsWithoutNoise) {
   const auto band = test::block_band(128, 0.4e-3);
@@ -50,31 +80,19 @@ TEST(Recovery, BoxcarsWithoutNoise) {
 TEST(Recovery, EveryBitDepthFindsEveryPulseOnce) {
   const auto band = test::block_band(128, 0.4e-3);
   const std::int64_t block = 8192, n = 4 * block;
-  const test::NoiseTable table;
   std::vector<test::Injection> pulses;
   for (int k = 0; k < 12; ++k) {
     test::Injection p{2000.0 + 2400 * k + 0.25 * k, 5.0 + 4.5 * k, 16.0 + 4 * (k % 4), 0};
     p.amplitude = 16 / p.ideal(band);
     pulses.push_back(p);
   }
-  std::vector<float> data(static_cast<std::size_t>(band.n_channels() * n)), codes(data);
-  for (std::int64_t c = 0; c < band.n_channels(); ++c) {
-    float* row = data.data() + c * n;
-    table.fill(row, n, combine(4, static_cast<std::uint64_t>(c)));
-    for (const auto& p : pulses)
-      p.walk(band, c, [&](std::int64_t t, double x) {
-        if (t < n) row[t] += static_cast<float>(p.amplitude * x);
-      });
-  }
+  const auto data = noise_with(pulses, band, n, 4);
   double refined_of_8 = 0;
   for (const int bits : {8, 4, 2, 1}) {
-    std::transform(data.begin(), data.end(), codes.begin(),
-                   [&](float x) { return test::quantized(x, bits); });
+    auto codes = data;
+    quantize(codes, bits);
     BeamSearch search(config_of(band, 70));
-    std::vector<BeamEvent> events;
-    for (std::int64_t first = 0; first < n; first += block)
-      search.feed(codes.data() + first, 0, n, block, events);
-    search.finish(events);
+    const auto events = events_of(search, codes, n, block);
     ASSERT_EQ(events.size(), pulses.size()) << bits;
     double boxcar = 0, refined = 0;
     for (std::size_t k = 0; k < pulses.size(); ++k) {
@@ -102,30 +120,18 @@ TEST(Recovery, EveryBitDepthFindsEveryPulseOnce) {
 TEST(Recovery, WidePulsesKeepTheirStrength) {
   const auto band = test::block_band(64, 0.4e-3);
   const std::int64_t block = 1024, n = 48 * block;
-  const test::NoiseTable table;
-  std::vector<float> data(static_cast<std::size_t>(band.n_channels() * n));
   std::vector<test::Injection> pulses;
   for (int k = 0; k < 8; ++k) {
     test::Injection p{4000.0 + 5200 * k, 12.0 + 4 * k, 49, 0};
     p.amplitude = 20 / p.ideal(band);
     pulses.push_back(p);
   }
-  for (std::int64_t c = 0; c < band.n_channels(); ++c) {
-    float* row = data.data() + c * n;
-    table.fill(row, n, combine(14, static_cast<std::uint64_t>(c)));
-    for (const auto& p : pulses)
-      p.walk(band, c, [&](std::int64_t t, double x) {
-        if (t < n) row[t] += static_cast<float>(p.amplitude * x);
-      });
-    for (std::int64_t t = 0; t < n; ++t) row[t] = test::quantized(row[t], 8);
-  }
+  auto data = noise_with(pulses, band, n, 14);
+  quantize(data, 8);
   auto config = config_of(band, 50);
   config.chain.block_samples = block;
   BeamSearch search(config);
-  std::vector<BeamEvent> events;
-  for (std::int64_t first = 0; first < n; first += block)
-    search.feed(data.data() + first, 0, n, block, events);
-  search.finish(events);
+  const auto events = events_of(search, data, n, block);
   ASSERT_EQ(events.size(), pulses.size());
   double boxcar = 0;
   for (const auto& e : events) boxcar += static_cast<double>(e.event.cluster.best.snr) / (20.0 * 8);
@@ -139,22 +145,16 @@ TEST(Recovery, WidePulsesKeepTheirStrength) {
 TEST(Recovery, PulsesBesideAbsentSpectraAreNoStronger) {
   const auto band = test::block_band(64, 0.4e-3);
   const std::int64_t block = 4096, n = 4 * block;
-  const test::NoiseTable table;
-  std::vector<float> data(static_cast<std::size_t>(band.n_channels() * n));
   std::vector<test::Injection> pulses;
   for (int k = 0; k < 4; ++k) {
     test::Injection p{2000.0 + 3300 * k, 20.0 + 5 * k, 6, 0};
     p.amplitude = 20 / p.ideal(band);
     pulses.push_back(p);
   }
+  auto data = noise_with(pulses, band, n, 15);
+  quantize(data, 8);
   for (std::int64_t c = 0; c < band.n_channels(); ++c) {
     float* row = data.data() + c * n;
-    table.fill(row, n, combine(15, static_cast<std::uint64_t>(c)));
-    for (const auto& p : pulses)
-      p.walk(band, c, [&](std::int64_t t, double x) {
-        if (t < n) row[t] += static_cast<float>(p.amplitude * x);
-      });
-    for (std::int64_t t = 0; t < n; ++t) row[t] = test::quantized(row[t], 8);
     for (const auto& p : pulses) {
       const auto at = static_cast<std::int64_t>(p.tick) + std::lrint(band.delay_samples(c, p.dm));
       for (const std::int64_t side : {-36, 10})
@@ -164,10 +164,7 @@ TEST(Recovery, PulsesBesideAbsentSpectraAreNoStronger) {
   auto config = config_of(band, 50);
   config.chain.block_samples = block;
   BeamSearch search(config);
-  std::vector<BeamEvent> events;
-  for (std::int64_t first = 0; first < n; first += block)
-    search.feed(data.data() + first, 0, n, block, events);
-  search.finish(events);
+  const auto events = events_of(search, data, n, block);
   ASSERT_EQ(events.size(), pulses.size());
   double boxcar = 0;
   for (const auto& e : events) boxcar += static_cast<double>(e.event.cluster.best.snr) / (20.0 * 4);
