@@ -113,7 +113,7 @@ pipeline::SearchChainConfig search_config(const search::Band& band, const Plan& 
 std::int64_t chosen_block(const ChainOptions& o, pipeline::SearchChainConfig c) {
   std::int64_t free_bytes = free_device_bytes(o.devices.front());
   for (const int device : o.devices) free_bytes = std::min(free_bytes, free_device_bytes(device));
-  const std::int64_t rows = pipeline::beam_share(o.n_beams, std::ssize(o.devices), 0).size() + 1;
+  const std::int64_t rows = pipeline::beam_range(o.n_beams, std::ssize(o.devices), 0).size() + 1;
   pipeline::BlockWish wish;
   wish.again_samples =
       static_cast<std::int64_t>(c.band.delay_samples(0, c.dms.back())) + 1 + c.max_width;
@@ -131,7 +131,7 @@ std::int64_t chosen_block(const ChainOptions& o, pipeline::SearchChainConfig c) 
 /// The rows of one device.
 struct Share {
   Queue queue;
-  pipeline::BeamShare rows;
+  pipeline::BeamRange rows;
   std::unique_ptr<beamform::Beamformer> engine;
   Queue copies;  // of the next gulp's samples, beside the work on this one
   std::array<Buffer<std::uint8_t>, 2> samples;
@@ -159,7 +159,7 @@ class Chain {
     config_.n_streams = o.n_streams;
     const auto n = static_cast<std::int64_t>(o.devices.size());
     for (std::int64_t k = 0; k < n; ++k)
-      add_share(o.devices[k], pipeline::beam_share(n_beams_, n, k));
+      add_share(o.devices[k], pipeline::beam_range(n_beams_, n, k));
     search_ = std::make_unique<pipeline::BeamSearch>(config_);
   }
 
@@ -251,7 +251,7 @@ class Chain {
   double beams_s = 0, total_s = 0;
 
  private:
-  void add_share(int device, pipeline::BeamShare rows) {
+  void add_share(int device, pipeline::BeamRange rows) {
     Share share{Queue::cuda(device), rows, nullptr, Queue::cuda(device), {}, 0, {}};
     const OnDevice scope(share.queue);
     beamform::Config c;

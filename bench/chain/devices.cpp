@@ -20,10 +20,10 @@ struct DevicesCase {
 };
 
 /// Channels [first, end) on one device.
-class DevicesShare {
+class DevicePart {
  public:
-  DevicesShare(int device, const DevicesCase& c, std::int64_t first, std::int64_t end,
-               const std::string& implementation, const std::byte* host)
+  DevicePart(int device, const DevicesCase& c, std::int64_t first, std::int64_t end,
+             const std::string& implementation, const std::byte* host)
       : queue(Queue::cuda(device)), n_spectra_(c.n_spectra) {
     const OnDevice scope(queue);
     correlator = correlate::make_correlator(
@@ -47,25 +47,25 @@ class DevicesShare {
   BlockView blocks_;
 };
 
-std::vector<DevicesShare> shares_of(int n_devices, const DevicesCase& c,
-                                    const std::string& implementation, const std::byte* host) {
-  std::vector<DevicesShare> shares;
+std::vector<DevicePart> parts_of(int n_devices, const DevicesCase& c,
+                                 const std::string& implementation, const std::byte* host) {
+  std::vector<DevicePart> parts;
   for (int d = 0; d < n_devices; ++d) {
-    shares.emplace_back(d, c, c.n_channels * d / n_devices, c.n_channels * (d + 1) / n_devices,
-                        implementation, host);
+    parts.emplace_back(d, c, c.n_channels * d / n_devices, c.n_channels * (d + 1) / n_devices,
+                       implementation, host);
   }
-  return shares;
+  return parts;
 }
 
-std::vector<ci64> sums_of(std::vector<DevicesShare>& shares) {
-  for (DevicesShare& share : shares) {
-    share.correlator->reset(share.queue);
-    share.execute();
+std::vector<ci64> sums_of(std::vector<DevicePart>& parts) {
+  for (DevicePart& part : parts) {
+    part.correlator->reset(part.queue);
+    part.execute();
   }
   std::vector<ci64> all;
-  for (DevicesShare& share : shares) {
+  for (DevicePart& part : parts) {
     correlate::Sums sums;
-    share.correlator->finish(share.queue, sums);
+    part.correlator->finish(part.queue, sums);
     all.insert(all.end(), sums.integer.begin(), sums.integer.end());
   }
   return all;
@@ -115,13 +115,13 @@ double now_seconds() {
 }
 
 /// Seconds of one gulp on all devices at once: {median, best} of groups of about 50 ms.
-std::pair<double, double> time_shares(std::vector<DevicesShare>& shares, double seconds) {
+std::pair<double, double> time_parts(std::vector<DevicePart>& parts, double seconds) {
   const auto group = [&](int n) {
     const double begin = now_seconds();
     for (int k = 0; k < n; ++k) {
-      for (DevicesShare& share : shares) share.execute();
+      for (DevicePart& part : parts) part.execute();
     }
-    for (DevicesShare& share : shares) share.queue.synchronize();
+    for (DevicePart& part : parts) part.queue.synchronize();
     return (now_seconds() - begin) / n;
   };
   group(3);
@@ -153,12 +153,12 @@ void measure(const DevicesCase& c, int n_devices, const std::vector<std::byte>& 
   std::vector<ci64> of_one;
   double one_s = 0;
   for (int n = 1; n <= n_devices; ++n) {
-    auto shares = shares_of(n, c, name, host.data());
-    const std::vector<ci64> sums = sums_of(shares);
+    auto parts = parts_of(n, c, name, host.data());
+    const std::vector<ci64> sums = sums_of(parts);
     if (n == 1) of_one = sums;
     Result r;
     r.engine = "devices";
-    r.implementation = std::string(shares[0].correlator->implementation());
+    r.implementation = std::string(parts[0].correlator->implementation());
     r.device = std::to_string(n) + " x " + list_devices().at(1).description;
     r.sizes = {{"n_inputs", static_cast<double>(c.n_inputs)},
                {"n_channels", static_cast<double>(c.n_channels)},
@@ -166,7 +166,7 @@ void measure(const DevicesCase& c, int n_devices, const std::vector<std::byte>& 
                {"n_devices", n}};
     r.verified = sums == of_one && is_the_reference(c, n, host.data(), sums);
     if (r.verified) {
-      const auto [median_s, min_s] = time_shares(shares, options.quick ? 0.05 : 0.5);
+      const auto [median_s, min_s] = time_parts(parts, options.quick ? 0.05 : 0.5);
       if (n == 1) one_s = median_s;
       r.median_s = median_s;
       r.min_s = min_s;

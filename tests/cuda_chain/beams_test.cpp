@@ -69,7 +69,7 @@ class PowerKeeper final : public BeamConsumer {
     for (std::int64_t k = 0; k < n_shares; ++k) {
       const OnDevice scope(power.places[static_cast<std::size_t>(k)]);
       rooms_.emplace_back(
-          beam_share(n_beams_, n_shares, k).size() * n_channels_ * kRoomStride + kRoomBegin,
+          beam_range(n_beams_, n_shares, k).size() * n_channels_ * kRoomStride + kRoomBegin,
           power.places[0].back_end() == BackEnd::cpu ? MemorySpace::host : MemorySpace::device);
     }
   }

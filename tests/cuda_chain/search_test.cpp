@@ -21,12 +21,12 @@ using test::small_band;
 
 class CudaChain : public ryle::test::CudaTest {};
 
-TEST(BeamShares, CoverAllRowsOnce) {
+TEST(BeamRanges, CoverAllRowsOnce) {
   for (const std::int64_t rows : {1, 5, 32, 1024})
     for (std::int64_t devices = 1; devices <= std::min<std::int64_t>(rows, 7); ++devices) {
       std::int64_t next = 0;
       for (std::int64_t k = 0; k < devices; ++k) {
-        const BeamShare share = beam_share(rows, devices, k);
+        const BeamRange share = beam_range(rows, devices, k);
         EXPECT_EQ(share.first, next);
         EXPECT_GT(share.size(), 0);
         next = share.end;

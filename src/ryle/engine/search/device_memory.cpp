@@ -66,7 +66,7 @@ std::vector<std::int64_t> tree_pass_rows(const DedisperseConfig& config) {
     if (node.part_node.empty()) continue;
     for (const std::int32_t sweep : sweeps[k])
       for (std::int64_t p = 0; p < node.n_parts(); ++p)
-        sweeps[node.part_node[p]].insert(tree_place(dispersion, node, p, sweep).sweep);
+        sweeps[node.part_node[p]].insert(tree_offset(dispersion, node, p, sweep).sweep);
   }
   std::reverse(rows.begin(), rows.end());
   return rows;

@@ -85,7 +85,7 @@ class Tiler {
     if (n.part_node.empty()) return;
     for_rows(node, [&](std::int32_t sweep, std::int32_t low, std::int32_t high, std::int32_t) {
       for (std::int64_t part = 0; part < n.n_parts(); ++part) {
-        const TreePlace p = tree_place(dispersion_, n, part, sweep);
+        const TreeOffset p = tree_offset(dispersion_, n, part, sweep);
         widen(needs_[n.part_node[part]], p.sweep, low + p.start, high + p.start);
       }
     });
@@ -119,7 +119,7 @@ class Tiler {
       step.rows.push_back({node == 0 ? 0 : needs_[node].at(sweep).at,
                            static_cast<std::int32_t>(up(high - begin, 64))});  // whole vectors
       for (std::int64_t part = 0; part < n.n_parts(); ++part) {
-        const TreePlace p = tree_place(dispersion_, n, part, sweep);
+        const TreeOffset p = tree_offset(dispersion_, n, part, sweep);
         std::int32_t offset = begin + p.start;
         if (!n.part_node.empty()) {
           const Need& need = needs_[n.part_node[part]].at(p.sweep);
@@ -147,8 +147,8 @@ std::vector<TreeNode> tree_of(std::int64_t n_channels) {
   return tree;
 }
 
-TreePlace tree_place(const std::vector<double>& x, const TreeNode& node, std::int64_t part,
-                     std::int32_t sweep) {
+TreeOffset tree_offset(const std::vector<double>& x, const TreeNode& node, std::int64_t part,
+                       std::int32_t sweep) {
   const auto at = [&](std::int64_t channel) { return x[channel]; };
   const double top = at(node.first_channel + node.n_channels - 1);
   const double span = at(node.first_channel) - top;
@@ -205,12 +205,12 @@ std::vector<std::int32_t> tree_rows(const DedisperseConfig& config) {
 std::vector<std::int32_t> tree_track(const std::vector<TreeNode>& tree,
                                      const std::vector<double>& dispersion, std::int32_t row) {
   std::vector<std::int32_t> track(dispersion.size(), 0);
-  std::vector<TreePlace> of_node(tree.size());
+  std::vector<TreeOffset> of_node(tree.size());
   of_node[0] = {0, row};
   for (std::size_t k = 0; k < tree.size(); ++k) {
     const TreeNode& node = tree[k];
     for (std::int64_t part = 0; part < node.n_parts(); ++part) {
-      TreePlace p = tree_place(dispersion, node, part, of_node[k].sweep);
+      TreeOffset p = tree_offset(dispersion, node, part, of_node[k].sweep);
       p.start += of_node[k].start;
       if (node.part_node.empty()) {
         track[node.bounds[part]] = p.start;

@@ -25,11 +25,11 @@ struct TreeNode {
 std::vector<TreeNode> tree_of(std::int64_t n_channels);
 
 /// Where a row of a node has a part: samples after its own start, and the part's own sweep.
-struct TreePlace {
+struct TreeOffset {
   std::int32_t start = 0, sweep = 0;
 };
-TreePlace tree_place(const std::vector<double>& dispersion, const TreeNode& node, std::int64_t part,
-                     std::int32_t sweep);
+TreeOffset tree_offset(const std::vector<double>& dispersion, const TreeNode& node,
+                       std::int64_t part, std::int32_t sweep);
 
 /// nu^-2 above the highest channel, in units of the lowest channel's: config.dispersion, or what
 /// fits the delays. Throws UnsupportedError where the delays are no dispersion.

@@ -137,7 +137,7 @@ std::int64_t beam_chain_bytes(const BeamSetup& setup) {
 /// Rows of power that one queue makes.
 struct BeamChain::Share {
   Queue queue;
-  BeamShare rows;
+  BeamRange rows;
   beamform::Config config;
   std::unique_ptr<beamform::Beamformer> engine;
   // On a device:
@@ -146,7 +146,7 @@ struct BeamChain::Share {
   Buffer<std::int32_t> block_inputs;
 };
 
-void BeamChain::add_share(Queue queue, BeamShare rows) {
+void BeamChain::add_rows(Queue queue, BeamRange rows) {
   auto share = std::make_unique<Share>(Share{std::move(queue), rows, config_, nullptr, {}, {}, {}});
   const std::int64_t coherent = config_.n_beams;
   auto& c = share->config;
@@ -179,7 +179,7 @@ BeamChain::BeamChain(std::vector<Queue> queues, BeamSetup setup, MakeConsumers m
   on_devices_ = queues.front().back_end() == BackEnd::cuda;
   if (n > config_.n_rows())
     throw ConfigError(fmt::format("{} devices for {} beams: name fewer", n, config_.n_rows()));
-  for (std::int64_t k = 0; k < n; ++k) add_share(queues[k], beam_share(config_.n_rows(), n, k));
+  for (std::int64_t k = 0; k < n; ++k) add_rows(queues[k], beam_range(config_.n_rows(), n, k));
   if (!on_devices_)
     values_ = Buffer<float>(beamform::dense_output_bytes(config_, config_.max_windows()) / 4);
 }

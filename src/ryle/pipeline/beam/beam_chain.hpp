@@ -84,7 +84,7 @@ class BeamChain {
   using MakeConsumers =
       std::function<std::vector<std::unique_ptr<BeamConsumer>>(const BeamStream&)>;
   /// @param queues one CPU queue, or one of each device that makes its share of the rows
-  /// (beam_share()): rows do not depend on the shares
+  /// (beam_range()): rows do not depend on the ranges
   BeamChain(std::vector<Queue> queues, BeamSetup setup, MakeConsumers make_consumers);
   BeamChain(Queue queue, BeamSetup setup, MakeConsumers make_consumers);
   ~BeamChain();
@@ -118,7 +118,7 @@ class BeamChain {
   struct Share;
   void start(const BeamInput& input);
   void take(const BeamInput& input);
-  void add_share(Queue queue, BeamShare rows);
+  void add_rows(Queue queue, BeamRange rows);
   void upload(BeamInput& input);
   void form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows);
   void ask_for_place(const BeamInput& input, Tick tick, std::int64_t n);

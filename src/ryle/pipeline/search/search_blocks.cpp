@@ -30,7 +30,7 @@ BlockGatherer::BlockGatherer(std::int64_t n_beams, std::int64_t n_channels,
     for (std::size_t k = 0; k < queues_.size(); ++k) {
       const OnDevice scope(queues_[k]);
       block.parts.emplace_back(
-          checked_product({share(k).size(), n_channels, block_samples}, "block of beams"),
+          checked_product({beams_of(k).size(), n_channels, block_samples}, "block of beams"),
           MemorySpace::device);
     }
     free_.offer(&block);
@@ -106,8 +106,8 @@ void BlockGatherer::append(const BeamChunk* chunk, std::int64_t from, std::int64
   }
 }
 
-BeamShare BlockGatherer::share(std::size_t device) const {
-  return beam_share(n_beams_, static_cast<std::int64_t>(queues_.size()),
+BeamRange BlockGatherer::beams_of(std::size_t device) const {
+  return beam_range(n_beams_, static_cast<std::int64_t>(queues_.size()),
                     static_cast<std::int64_t>(device));
 }
 
@@ -122,16 +122,17 @@ void BlockGatherer::blank(std::int64_t n) {
 #ifdef RYLE_HAVE_CUDA
 void BlockGatherer::blank_on_device(std::size_t part, std::int64_t first_channel,
                                     std::int64_t n_channels, std::int64_t at, std::int64_t n) {
-  search::fill_rows(queues_[part],
-                    {block_->parts[part].data() + first_channel * block_samples_ + at,
-                     beam_stride() * 4, block_samples_ * 4, share(part).size(), n_channels, n * 4},
-                    std::numeric_limits<float>::quiet_NaN());
+  search::fill_rows(
+      queues_[part],
+      {block_->parts[part].data() + first_channel * block_samples_ + at, beam_stride() * 4,
+       block_samples_ * 4, beams_of(part).size(), n_channels, n * 4},
+      std::numeric_limits<float>::quiet_NaN());
 }
 
 void BlockGatherer::copy_on_devices(const BeamChunk& chunk, std::int64_t from, std::int64_t n) {
   RYLE_ASSERT(chunk.parts.empty() || chunk.parts.size() == queues_.size());
   for (std::size_t k = 0; k < queues_.size(); ++k) {
-    const BeamShare beams = share(k);
+    const BeamRange beams = beams_of(k);
     const search::DeviceRows rows{block_->parts[k].data() + fill_,
                                   beam_stride() * 4,
                                   block_samples_ * 4,

@@ -14,7 +14,7 @@
 namespace ryle::pipeline {
 
 /// Samples of all beams. @shape values [beam][channel][block] f32, NaN = absent; with devices
-/// empty, and parts[k] has the beams of share k in memory of device k
+/// empty, and parts[k] has the beams of device k in its memory
 struct PowerBlock {
   Buffer<float> values;
   std::vector<Buffer<float>> parts;
@@ -55,7 +55,7 @@ class BlockGatherer {
   std::int64_t memory_bytes() const;
 
  private:
-  BeamShare share(std::size_t device) const;
+  BeamRange beams_of(std::size_t device) const;
   void end_grid();
   /// The grid up to the chunk's first sample.
   void follow(const BeamChunk& chunk, bool wait);

@@ -12,19 +12,19 @@
 /// codes round an event, come to the host.
 namespace ryle::pipeline {
 
-/// Rows [first, end) of `n_rows` on the `index`-th of `n_devices`: equal shares, in order.
-struct BeamShare {
+/// Rows [first, end) of `n_rows` on the `index`-th of `n_devices`: equal parts, in order.
+struct BeamRange {
   std::int64_t first = 0, end = 0;
   std::int64_t size() const { return end - first; }
 };
-inline BeamShare beam_share(std::int64_t n_rows, std::int64_t n_devices, std::int64_t index) {
+inline BeamRange beam_range(std::int64_t n_rows, std::int64_t n_devices, std::int64_t index) {
   return {n_rows * index / n_devices, n_rows * (index + 1) / n_devices};
 }
 
 /// Why this chain cannot run on devices ("" = it can): what the device does not do, or no device.
 std::string no_device_search(const SearchChainConfig& config);
-/// Device memory of a share of beams, item by item, beside the engines' own tables; told in every
-/// build. @param n_streams beams searched at a time
+/// Device memory of the beams of one device, item by item, beside the engines' own tables; told in
+/// every build. @param n_streams beams searched at a time
 std::vector<std::pair<std::string, std::int64_t>> device_search_memory(
     const SearchChainConfig& config, std::int64_t n_beams, std::int64_t n_streams);
 

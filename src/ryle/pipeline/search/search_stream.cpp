@@ -51,14 +51,14 @@ struct BeamSearch::Impl {
                         std::to_string(config.beams.n_beams) + " beams; name fewer");
     outer = Queue::cpu(static_cast<int>(n));
     for (std::int64_t k = 0; k < n; ++k) {
-      const std::int64_t beams = share(k).size();
+      const std::int64_t beams = beams_of(k).size();
       devices.push_back(
           std::make_unique<DeviceSearch>(config.devices[k], config.chain, beams,
                                          std::clamp<std::int64_t>(config.n_streams, 1, beams)));
     }
   }
-  BeamShare share(std::int64_t device) const {
-    return beam_share(config.beams.n_beams, static_cast<std::int64_t>(config.devices.size()),
+  BeamRange beams_of(std::int64_t device) const {
+    return beam_range(config.beams.n_beams, static_cast<std::int64_t>(config.devices.size()),
                       device);
   }
 
@@ -86,7 +86,7 @@ struct BeamSearch::Impl {
   template <class Body>
   void for_each_device(const Body& body) {
     outer.parallel_for(static_cast<std::int64_t>(devices.size()), [&](std::int64_t k) {
-      const std::int64_t first = share(k).first;
+      const std::int64_t first = beams_of(k).first;
       body(k, first, found.data() + first);
     });
   }

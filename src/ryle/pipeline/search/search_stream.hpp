@@ -15,7 +15,7 @@ struct BeamSearchConfig {
   SearchChainConfig chain;
   BeamGroupConfig beams;
   int n_workers = 0;  ///< 0 = all cores; beams are split over them, one beam uses all
-  /// Beams are split over these (beam_share()); the same one twice is allowed. Empty: the CPU, or
+  /// Beams are split over these (beam_range()); the same one twice is allowed. Empty: the CPU, or
   /// what chain.implementation names.
   std::vector<int> devices;
   int n_streams = 8;  ///< beams that a device searches at a time

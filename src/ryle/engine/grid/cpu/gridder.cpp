@@ -193,16 +193,16 @@ class CpuGridder final : public Gridder {
 
   void run_tile(std::int64_t t, const GeometryPlan& plan, const Samples& in, Space& space) {
     const Tile& tile = tiling_.tiles[at(t)];
-    const TilePlace place{tile.center.data(),
-                          tile.east.data(),
-                          tile.north.data(),
-                          tile.x_min,
-                          tile.x_max,
-                          tile.y_min,
-                          tile.y_max,
-                          tile.n_blocks,
-                          directions_.data() + 12 * tile.first_block,
-                          live_.data() + 4 * tile.first_block};
+    const TileGeometry place{tile.center.data(),
+                             tile.east.data(),
+                             tile.north.data(),
+                             tile.x_min,
+                             tile.x_max,
+                             tile.y_min,
+                             tile.y_max,
+                             tile.n_blocks,
+                             directions_.data() + 12 * tile.first_block,
+                             live_.data() + 4 * tile.first_block};
     TileSamples samples{plan.samples.x.data(),
                         plan.samples.y.data(),
                         plan.samples.z.data(),
@@ -229,7 +229,7 @@ class CpuGridder final : public Gridder {
     }
   }
 
-  void run_segment(const Tile& tile, const TilePlace& place, const TileSamples& samples,
+  void run_segment(const Tile& tile, const TileGeometry& place, const TileSamples& samples,
                    Space& space) {
     const std::int64_t n_cells = tile.n_blocks * kBlockCells;
     const std::int64_t* cells = tiling_.cells.data() + tile.first_block * kBlockCells;

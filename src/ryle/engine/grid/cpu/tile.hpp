@@ -32,7 +32,7 @@ struct TileFunction {
   bool wide = false;  ///< theta^2 from the chord needs more terms (support above 1.6 deg)
 };
 
-struct TilePlace {
+struct TileGeometry {
   const double* center;  ///< [3]
   const double* east;
   const double* north;
@@ -114,13 +114,13 @@ struct TileKernel {
   std::int64_t group;  ///< most channels at a time, a multiple of `lanes`
   std::int64_t lanes;
   /// Places the samples of a segment in the tile; those without a shared weight are left out.
-  void (*locate)(const TilePlace&, const TileFunction&, const TileSamples&, TileScratch<Real>&);
+  void (*locate)(const TileGeometry&, const TileFunction&, const TileSamples&, TileScratch<Real>&);
   /// Loads channels [first, first + n) of the segment; true where a value was absent or weights
   /// differ from channel to channel: then `present` and `valid`, if any, hold what there is.
   bool (*load)(const TileSamples&, std::int64_t first, std::int64_t n, std::int64_t padded,
                TileScratch<Real>&);
   /// All blocks of the tile, `padded` channels of the data loaded.
-  void (*sum)(const TilePlace&, const TileFunction&, const TileSamples&, std::int64_t padded,
+  void (*sum)(const TileGeometry&, const TileFunction&, const TileSamples&, std::int64_t padded,
               TileScratch<Real>&, const TileSums&);
 };
 

@@ -34,7 +34,7 @@ RYLE_INLINE int bin_of(Real v, Real origin, Real per_unit, int n) {
 
 // East, north and outward of the tile's center, in fours: from the plan, or made here in double.
 template <class Real>
-const Real* offsets_of(const TilePlace& p, const TileSamples& s, TileScratch<Real>& b) {
+const Real* offsets_of(const TileGeometry& p, const TileSamples& s, TileScratch<Real>& b) {
   if constexpr (sizeof(Real) == 4) {
     if (s.offsets != nullptr) {
       for (std::int64_t k = 0; k < s.n; ++k) b.list[k] = s.offsets[k].sample;
@@ -53,7 +53,8 @@ const Real* offsets_of(const TilePlace& p, const TileSamples& s, TileScratch<Rea
 }
 
 template <class Real>
-void locate(const TilePlace& p, const TileFunction& f, const TileSamples& s, TileScratch<Real>& b) {
+void locate(const TileGeometry& p, const TileFunction& f, const TileSamples& s,
+            TileScratch<Real>& b) {
   TileBins& bins = *b.bins;
   const double margin = f.chord * (1 + 1e-6);
   const double width = p.x_max - p.x_min + 2 * margin, height = p.y_max - p.y_min + 2 * margin;
@@ -274,7 +275,7 @@ unsigned inside_of(const TileSamples& s, const TileScratch<Real>& b, const doubl
 
 // Samples any cell of the block is in reach of: rows and squared chords. Returns their number.
 template <class Real>
-std::int64_t reach(const TilePlace& p, const TileFunction& f, const TileSamples& s,
+std::int64_t reach(const TileGeometry& p, const TileFunction& f, const TileSamples& s,
                    const Block<Real>& block, TileScratch<Real>& b, std::int64_t (&counts)[4]) {
   constexpr int kLanes = kLanesOf<Real>;
   const TileBins& bins = *b.bins;
@@ -525,8 +526,8 @@ void own_moments(const TileSamples& s, const TileScratch<Real>& b, std::int64_t 
 }
 
 template <class Real>
-void sum_tile(const TilePlace& p, const TileFunction& f, const TileSamples& s, std::int64_t padded,
-              TileScratch<Real>& b, const TileSums& sums) {
+void sum_tile(const TileGeometry& p, const TileFunction& f, const TileSamples& s,
+              std::int64_t padded, TileScratch<Real>& b, const TileSums& sums) {
   constexpr std::int64_t kPitch = kSegment + kPad;
   for (std::int64_t n = 0; n < p.n_blocks; ++n) {
     Block<Real> block{};

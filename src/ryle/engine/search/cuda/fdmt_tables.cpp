@@ -66,7 +66,7 @@ class Planner {
     for (auto& [sweep, row] : nodes_[k]) {
       row.row = static_cast<std::int32_t>(pass.n_rows++);
       for (std::int64_t p = 0; p < node.n_parts() && !pass.codes; ++p) {
-        const TreePlace place = tree_place(x_, node, p, sweep);
+        const TreeOffset place = tree_offset(x_, node, p, sweep);
         const std::int32_t low = row.low + place.start, high = row.high + place.start;
         const auto [part, fresh] = rows_of(node, p).emplace(place.sweep, NodeRow{0, low, high});
         part->second.low = std::min(part->second.low, low);
@@ -146,7 +146,7 @@ class Planner {
     Uses uses(static_cast<std::size_t>(node.n_parts()));
     for (const Wanted& row : rows) {
       for (std::int64_t p = 0; p < node.n_parts(); ++p) {
-        const TreePlace place = tree_place(x_, node, p, row.sweep);
+        const TreeOffset place = tree_offset(x_, node, p, row.sweep);
         const auto [use, fresh] =
             uses[p].emplace(codes ? 0 : place.sweep, Use{place.start, place.start, 0});
         use->second.low = std::min(use->second.low, place.start);
@@ -219,7 +219,7 @@ class Planner {
     for (const Wanted& row : rows) {
       starts.emplace_back(full, kZeros);
       for (std::size_t p = 0; p < n_parts; ++p) {
-        const TreePlace place = tree_place(x_, node, static_cast<std::int64_t>(p), row.sweep);
+        const TreeOffset place = tree_offset(x_, node, static_cast<std::int64_t>(p), row.sweep);
         const Use& use = uses[p].at(pass.codes ? 0 : place.sweep);
         starts.back()[p] = use.bytes + 4 * (place.start - use.low);
       }

@@ -96,7 +96,7 @@ class CudaSubbands final : public Dedisperser {
   TrackError error_;
   Buffer<SubbandRow> rows_;
   Buffer<std::int32_t> relative_;
-  Buffer<SubbandPlace> places_;
+  Buffer<SubbandTerm> places_;
   Buffer<std::uint16_t> scratch_;
 };
 

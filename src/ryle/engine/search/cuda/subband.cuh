@@ -12,7 +12,7 @@
 ///   w.codes     [channel][sample]                uint8           code_stride bytes from channel to channel
 ///   w.rows      [row]                            SubbandRow      first channel, channels, relative delays
 ///   w.scratch   [row][sample]                    uint16          rows of the first stage; stride numbers
-///   w.places    [trial][sub-band]                SubbandPlace    row and first sample
+///   w.places    [trial][sub-band]                SubbandTerm    row and first sample
 ///   w.sums      [trial][sample]                  uint16, uint32  sum_stride numbers from trial to trial
 ///
 /// A thread block makes kSubbandTile samples: of one row after the other in the first stage, of kSubbandTrials trials
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kSubbandThreads) subband_trials_kernel(const S
 #pragma unroll
     for (int r = 0; r < kSubbandTrials; ++r) {
       const int trial = min(first_trial + r, w.n_trials - 1);
-      const SubbandPlace place = w.places[static_cast<std::int64_t>(trial) * w.n_subbands + s];
+      const SubbandTerm place = w.places[static_cast<std::int64_t>(trial) * w.n_subbands + s];
       const std::uint16_t* row = w.scratch + place.row * w.stride;
 #pragma unroll
       for (int k = 0; k < kSubbandWords; ++k)

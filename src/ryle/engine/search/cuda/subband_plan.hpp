@@ -25,7 +25,7 @@ struct SubbandRow {
   std::int32_t extra;        ///< and how far the largest lies behind it
 };
 /// What a trial takes of a sub-band.
-struct SubbandPlace {
+struct SubbandTerm {
   std::int32_t row, start;  ///< start: behind the row's `low`
 };
 
@@ -35,10 +35,10 @@ struct SubbandWork {
   const SubbandRow* rows;
   const std::int32_t* relative;
   int n_rows;
-  int byte_channels;           ///< codes whose sum fits a byte
-  std::uint16_t* scratch;      ///< [row][stride]
-  std::int64_t stride;         ///< even; whole tiles of outputs, `extra` and a word
-  const SubbandPlace* places;  ///< [trial][sub-band]
+  int byte_channels;          ///< codes whose sum fits a byte
+  std::uint16_t* scratch;     ///< [row][stride]
+  std::int64_t stride;        ///< even; whole tiles of outputs, `extra` and a word
+  const SubbandTerm* places;  ///< [trial][sub-band]
   int n_subbands, n_trials;
   void* sums;
   std::int64_t sum_stride;
@@ -47,7 +47,7 @@ struct SubbandWork {
 struct SubbandTables {
   std::vector<SubbandRow> rows;
   std::vector<std::int32_t> relative;
-  std::vector<SubbandPlace> places;  ///< [trial][sub-band]
+  std::vector<SubbandTerm> places;  ///< [trial][sub-band]
   std::int64_t max_extra = 0;
 };
 
