@@ -16,6 +16,7 @@ from ._files import (Contents, Filterbank, FitsImage, ImageCube, Recording, Scan
                      read_visibilities, write)
 from ._grid import Gridder, Map, grid
 from ._image import Image, SkyImager, image, image_samples
+from ._layout import Layout, read_layout
 from ._observation import Observation
 from ._search import Candidates, Dedispersed, Dedisperser, Fold, dedisperse, dm_trials, fold, search
 from ._spectra import Channelizer, Spectra, channelize, spectra
@@ -24,10 +25,10 @@ __version__: str = _ryle.version()
 
 __all__ = [
     "Beamformer", "Beams", "Candidates", "Channelizer", "ConfigError", "Contents", "Correlator", "DataError", "Dedispersed",
-    "Dedisperser", "DeviceError", "Error", "Filterbank", "FitsImage", "Fold", "Gridder", "Image", "ImageCube", "Map", "Observation",
+    "Dedisperser", "DeviceError", "Error", "Filterbank", "FitsImage", "Fold", "Gridder", "Image", "ImageCube", "Layout", "Map", "Observation",
     "Recording", "Scans", "SkyImager", "Spectra", "UnsupportedError", "Visibilities", "VisibilityFile", "beamform", "channelize",
     "complex_codes", "complex_int8", "complex_int16", "correlate", "dedisperse", "dm_trials", "fold", "grid", "image",
-    "image_samples", "implementations", "open", "open_recording", "read", "read_visibilities", "search", "spectra", "to_complex",
+    "image_samples", "implementations", "open", "open_recording", "read", "read_layout", "read_visibilities", "search", "spectra", "to_complex",
     "write",
 ]
 

@@ -91,7 +91,12 @@ class Recording:
             settings.setdefault("inverted_band", self.info["inverted_band"])
             if "n_channels" not in settings:
                 raise ValueError("samples need n_channels")
-            return channelize(values, settings.pop("n_channels"), valid=valid, **settings)
+            made = channelize(values, settings.pop("n_channels"), valid=valid, **settings)
+            if self.info["rate_hz"] is not None:
+                made.start_s += first / self.info["rate_hz"]
+                made.start_tai_ns = self.info["start_tai_ns"] + round(made.start_s * 1e9)
+            made.provenance["file"] = self.path
+            return made
         if settings:
             raise ValueError(f"{self.path} holds spectra; {', '.join(settings)} would be of samples")
         first, n = self._span(first, n)
@@ -101,7 +106,8 @@ class Recording:
         interval = 1.0 / self.info["rate_hz"] if self.info["rate_hz"] else 0.0
         view, format_name = _arrays.samples(array, "spectra", 3, "[channel, time, input]", real=False)
         return Spectra(_ryle.Blocks.of(view, format_name, None if mask.all() else mask), self.frequency_hz, self.info["channel_width_hz"],
-                       interval, first * interval, provenance={"version": _ryle.version(), "file": self.path})
+                       interval, first * interval, provenance={"version": _ryle.version(), "file": self.path},
+                       start_tai_ns=self.info["start_tai_ns"] + round(first * interval * 1e9))
 
     def __repr__(self) -> str:
         return f"Recording({self.path!r}, {self.info['format']}, {self.info['n_inputs']} inputs, {len(self)} " \

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _arrays, _ryle
 from ._arrays import Array
+from ._layout import Layout
 from ._spectra import Spectra, spectra as as_spectra
 from ._units import number, numbers, time_of
 
@@ -60,6 +61,15 @@ class Image:
         middle = self.array.shape[-1] // 2
         l, m = -(x - middle) * self.cell, (y - middle) * self.cell
         return l, m, float(np.sqrt(1 - l * l - m * m)) if l * l + m * m <= 1 else float("nan")
+
+    def place(self, layout: Layout, centroid_tai_ns: int, exposure_s: float = 0.0) -> None:
+        """Gives an image of spectra the place of the zenith of an array at an instant (TAI, ns since 1970)."""
+        if self._imager is None:
+            raise ValueError("only images of spectra are about the zenith")
+        ra, dec, north = layout.zenith(centroid_tai_ns)
+        alpha, beta = self._imager.plane
+        self.info |= {"ra_deg": ra, "dec_deg": dec, "north_angle_rad": north, "plane_alpha": alpha, "plane_beta": beta,
+                      "centroid_tai_ns": centroid_tai_ns, "exposure_s": exposure_s}
 
     def peak(self, plane: int = 0, bin: int = 0) -> tuple[int, int, float]:
         """(x, y, value) of the highest pixel."""
@@ -226,8 +236,10 @@ def image(data: Any, antenna_m: Any = None, frequency_hz: Any = None, *, valid: 
     Parameters
     ----------
     data : Spectra, array [channel, time, input], a file (.uvfits, .uvh5, .ms) or `VisibilityFile`
-    antenna_m : array or Quantity [antenna, 3]
-        Of spectra: east, north and up.
+    antenna_m : Layout, or array or Quantity [antenna, 3]
+        Of spectra: the array, or east, north and up of its antennas. A `Layout` also says which input is which antenna,
+        and `gains` unless they are given (`Layout.gains`); with spectra that know their time the image has its place on
+        the sky (`Image.wcs`).
     frequency_hz : array or Quantity [channel]
         Of spectra, where they do not say it themselves.
     valid, gains
@@ -266,14 +278,25 @@ def image(data: Any, antenna_m: Any = None, frequency_hz: Any = None, *, valid: 
         data = as_spectra(data, valid=valid)
     elif valid is not None:
         raise ValueError("Spectra have a mask of their own")
-    centers = data.frequency_hz if frequency_hz is None else frequency_hz
+    centers = data.frequency_hz if frequency_hz is None else numbers(frequency_hz, "Hz")
     if centers is None:
         raise ValueError("frequency_hz is needed: these spectra do not know their frequencies")
+    layout = antenna_m if isinstance(antenna_m, Layout) else None
+    if layout is not None:
+        antenna_m = layout.antenna_m
+        if len(layout.inputs) != data.shape[2]:
+            raise ValueError(f"{layout} has {len(layout.inputs)} inputs, the spectra have {data.shape[2]}: another array made them")
+        settings.setdefault("inputs", layout.inputs)
+        gains = layout.gains(data, centers) if gains is None else gains
     plan = SkyImager(antenna_m, centers, format=data.format, n_spectra=data.shape[1], **settings)
     if gains is not None:
         plan.set_gains(gains)
     plan.execute(data)
-    return plan.finish()
+    made = plan.finish()
+    if layout is not None and data.start_tai_ns is not None:
+        exposure_s = data.shape[1] * data.interval_s
+        made.place(layout, data.start_tai_ns + round(exposure_s * 5e8), exposure_s)
+    return made
 
 
 def image_samples(uvw: Any, visibilities: Any, weights: Any = None, *, n_pixels: int = 256, width: float = 2.0, path: str = "auto",

@@ -28,6 +28,8 @@ class Spectra:
         From spectrum to spectrum.
     start_s : float
         Of the first sample behind the first spectrum, after sample 0 of the stream.
+    start_tai_ns : int or None
+        Of the first sample behind the first spectrum: nanoseconds since 1970-01-01T00:00:00 TAI.
     saturated_low, saturated_high : array [channel, input] or None
         Parts that were cut at the ends of their range.
     provenance : dict
@@ -36,7 +38,7 @@ class Spectra:
 
     def __init__(self, blocks: _ryle.Blocks, frequency_hz: Array | None = None, channel_width_hz: float = 0.0, interval_s: float = 0.0,
                  start_s: float = 0.0, saturated_low: Array | None = None, saturated_high: Array | None = None,
-                 provenance: dict[str, Any] | None = None) -> None:
+                 provenance: dict[str, Any] | None = None, start_tai_ns: int | None = None) -> None:
         self.blocks = blocks
         self.frequency_hz = frequency_hz
         self.channel_width_hz = channel_width_hz
@@ -45,6 +47,7 @@ class Spectra:
         self.saturated_low = saturated_low
         self.saturated_high = saturated_high
         self.provenance = provenance or {}
+        self.start_tai_ns = start_tai_ns
         self._array: Array | None = None
         self._valid: Array | None = None
 

@@ -108,6 +108,7 @@ void bind_search(nb::module_& m);
 void bind_fold(nb::module_& m);
 void bind_image(nb::module_& m);
 void bind_grid(nb::module_& m);
+void bind_layout(nb::module_& m);
 void bind_files(nb::module_& m);
 void bind_observation(nb::module_& m);
 

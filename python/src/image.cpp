@@ -135,6 +135,11 @@ class SkyImager {
   std::array<double, 3> direction(double x, double y) const {
     return im::direction_of_pixel(config_, im::fit_plane(config_), x, y);
   }
+  /// Slopes of the plane of the array, dz / d east and dz / d north.
+  std::array<double, 2> plane() const {
+    const auto p = im::fit_plane(config_);
+    return {p.alpha, p.beta};
+  }
   std::array<double, 2> pixel(const std::array<double, 3>& enu) const {
     return im::pixel_of_direction(config_, im::fit_plane(config_), enu);
   }
@@ -231,6 +236,7 @@ void bind_image(nb::module_& m) {
       .def("cost", &SkyImager::cost)
       .def("direction", &SkyImager::direction, nb::arg("x"), nb::arg("y"))
       .def("pixel", &SkyImager::pixel, nb::arg("enu"))
+      .def_prop_ro("plane", &SkyImager::plane)
       .def_prop_ro("path", &SkyImager::path)
       .def_prop_ro("reason", &SkyImager::reason)
       .def_prop_ro("warnings", &SkyImager::warnings)

@@ -122,6 +122,7 @@ NB_MODULE(_ryle, m) {
   bind_fold(m);
   bind_image(m);
   bind_grid(m);
+  bind_layout(m);
   bind_files(m);
   bind_observation(m);
 }

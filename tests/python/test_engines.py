@@ -369,3 +369,45 @@ def test_grid_on_a_wcs():
     for k in range(0, 20000, 5000):
         plan.execute(lon[k: k + 5000], lat[k: k + 5000], values[k: k + 5000])
     assert np.allclose(plan.finish().array, m.array, atol=1e-6, equal_nan=True)
+
+
+# An array with cables, and the sky above it.
+
+def layout_file(path, position, delays_ns):
+    rows = [f"{k},{e:.3f},{n:.3f},{u:.3f},X,{d:.3f}" for k, ((e, n, u), d) in enumerate(zip(position, delays_ns))]
+    path.write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_an_image_through_cables_has_its_place_on_the_sky(tmp_path):
+    rng = np.random.default_rng(22)
+    position = rng.uniform(-18, 18, (24, 3)) * [1, 1, 0.02]
+    delays_ns = rng.uniform(50, 400, 24)
+    array = ryle.read_layout(layout_file(tmp_path / "array.csv", position.round(3), delays_ns), latitude=-26.7, longitude=116.67, height_m=378)
+    assert np.allclose(array.antenna_m, position, atol=1e-3) and array.inputs[3] == (3, 0, False)
+    frequency = np.array([40e6, 40.1e6])
+    assert np.allclose(array.cable_delay_s(frequency)[1], delays_ns * 1e-9, atol=1e-12)
+    source = np.array([0.3, -0.4, np.sqrt(1 - 0.25)])
+    phase = 2 * np.pi * frequency[:, None] * (position @ source / C_M_PER_S - delays_ns * 1e-9)
+    wave = rng.normal(size=(2, 400, 1)) * 20 * np.exp(1j * phase)[:, None, :]
+    wave[..., 5] *= 0  # a dead antenna
+    wave[..., 7] *= 1.5
+    x = ryle.spectra(ryle.complex_codes(wave.clip(-127, 127), np.int8), frequency_hz=frequency, interval_s=1e-3)
+    gains = array.gains(x)
+    assert (gains[:, 5] == 0).all() and (gains[:, 6] != 0).all()
+    sky = ryle.image(x, array, n_pixels=96)
+    px, py, _ = sky.peak()
+    assert np.allclose(sky.direction(px, py), source, atol=0.03) and "ra_deg" not in sky.info
+    pytest.importorskip("astropy")
+    with pytest.raises(ValueError, match="no place"):
+        sky.wcs
+    x.start_tai_ns = 1_700_000_037_000_000_000  # 2023-11-14T22:13:20 UTC
+    sky = ryle.image(x, array, n_pixels=96)
+    from astropy.coordinates import AltAz, SkyCoord
+
+    assert abs(sky.time.unix - 1_700_000_000.2) < 0.01
+    with_place = sky.wcs.pixel_to_world(px, py)
+    horizon = with_place.transform_to(AltAz(obstime=sky.time, location=array.location))
+    east, north, up = sky.direction(px, py)
+    expected = SkyCoord(np.degrees(np.arctan2(east, north)) % 360, np.degrees(np.arcsin(up)), unit="deg", frame=horizon.frame)
+    assert horizon.separation(expected).deg < 0.05

@@ -171,3 +171,18 @@ def test_spectra_as_they_were_correlate_as_their_values():
     z = as_complex(spectra.array[:4])
     v = ryle.correlate(np.ascontiguousarray(spectra.array[:4]))
     assert np.allclose(v.matrix(), np.einsum("cti,ctj->cij", z, z.conj()) / z.shape[1])
+
+
+def test_the_sun_in_ten_lines():
+    """A stranger's notebook: open the file of LWA-NA, image the sky, find the Sun with astropy."""
+    pytest.importorskip("astropy")
+    from astropy.coordinates import AltAz, get_sun
+
+    recording = ryle.open(data("lwa/tbx-test.dat"))
+    array = ryle.read_layout(data("lwa/lwana-ssmif-2024may.txt"))
+    sky = ryle.image(recording.spectra(), array)
+    here = AltAz(obstime=sky.time, location=array.location)
+    sun = get_sun(sky.time).transform_to(here)
+    x, y, _ = sky.peak()
+    found = sky.wcs.pixel_to_world(x, y).transform_to(here)
+    assert found.separation(sun).deg < 1.0
