@@ -141,7 +141,7 @@ class Beamformer:
         first_spectrum : int
             Number of the first one, counted in the stream.
         valid : array of bool [input, time], optional
-            False: absent; its sample must be 0.
+            False: absent; its samples must be 0, as those of `Spectra` are.
 
         Returns
         -------
@@ -165,6 +165,8 @@ class Beamformer:
             mask = _arrays.as_numpy(valid, "valid")
             if mask.dtype != np.bool_ or mask.shape != (view.shape[2], view.shape[1]):
                 raise ValueError(f"valid is {mask.dtype} {mask.shape}; bool [input, time] is needed: {(view.shape[2], view.shape[1])}")
+            if not mask.all() and view.transpose(2, 1, 0, *range(3, view.ndim))[~mask].any():
+                raise ValueError("spectra has samples other than 0 where valid is False; call ryle.spectra(spectra, valid=valid)")
             present = np.ascontiguousarray(mask.T)
         values, n_windows, low, high, used, power = self._plan.execute(view, first_spectrum, present)
         dtype, parts = _OUTPUT_TYPES[self._output_format]

@@ -88,5 +88,10 @@ def sky_map(cells: Any, ax: Any, channel: int | None) -> Any:
         import matplotlib.pyplot as plt
 
         ax = plt.figure(constrained_layout=True).add_subplot(projection=getattr(cells.wcs, "celestial", cells.wcs))
-    values = cells.array[channel] if channel is not None else np.nanmean(cells.array, axis=0)
+    if channel is None:
+        good = np.isfinite(cells.array)
+        total, n = np.where(good, cells.array, 0).sum(axis=0), good.sum(axis=0)
+        values = np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0)
+    else:
+        values = cells.array[channel]
     return _image(_axes(ax), values, "value")

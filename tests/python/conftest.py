@@ -14,3 +14,11 @@ own_folder.make()
 
 def pytest_sessionfinish(exitstatus):
     own_folder.keep = exitstatus != 0
+
+
+@pytest.fixture
+def offline():
+    """astropy asks no server for the Earth's orientation."""
+    iers = pytest.importorskip("astropy.utils.iers")
+    with iers.conf.set_temp("auto_download", False):
+        yield

@@ -173,7 +173,7 @@ def test_spectra_as_they_were_correlate_as_their_values():
     assert np.allclose(v.matrix(), np.einsum("cti,ctj->cij", z, z.conj()) / z.shape[1])
 
 
-def test_the_sun_in_ten_lines():
+def test_the_sun_in_ten_lines(offline):
     """A stranger's notebook: open the file of LWA-NA, image the sky, find the Sun with astropy."""
     pytest.importorskip("astropy")
     from astropy.coordinates import AltAz, get_sun
