@@ -343,7 +343,7 @@ def open_recording(path: str | os.PathLike[str], *, format: str = "auto", sample
     ----------
     path : str or path
     format : str
-        "auto", or one of mwa32t, mwa32t-interleaved, tbf, tbx, tbn, tart, vdif, guppi, dada, voltages.
+        "auto", or one of mwa32t, mwa32t-interleaved, tbf, tbx, tbn, tbw, drx, tart, vdif, codif, guppi, dada, voltages.
     sample_rate_hz, reference_hz, start, axis_order
         What formats do not say themselves; `start` is UTC text or an astropy Time.
     """

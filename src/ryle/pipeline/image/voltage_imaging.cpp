@@ -312,10 +312,8 @@ void SkyPath::finish(const std::map<std::string, std::string>& /*notes*/, RunSum
   loss_.report(summary);
 }
 
-namespace {
-
-// A handful of samples would call living inputs dead: more than the first image is read.
-void measure_levels(SpectraReader& reader, std::int64_t n_spectra, SkyPath& path) {
+void measure_levels(SpectraReader& reader, SkyPath& path) {
+  const std::int64_t n_spectra = reader.n_spectra;
   const std::uint64_t lost = reader.lost_samples;
   SpectraGulp gulp;
   for (std::int64_t first = 0; first < std::min(n_spectra, kLevelSpectra);) {
@@ -327,8 +325,6 @@ void measure_levels(SpectraReader& reader, std::int64_t n_spectra, SkyPath& path
   reader.lost_samples = lost;  // counted when they are read again
 }
 
-}  // namespace
-
 RunSummary image_file(const ObservationConfig& config, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   require_sky_outputs(config);
@@ -339,8 +335,7 @@ RunSummary image_file(const ObservationConfig& config, const RunOptions& options
   const std::int64_t total = wanted_spectra(config, *reader);
   const SpectraMetadata metadata = spectra_metadata(*reader, recording->info(), total);
   SkyPath path(config, array, metadata, options.command_line);
-  // To the end of the file, or of 256 spectra, also where fewer are wanted.
-  measure_levels(*reader, reader->n_spectra, path);
+  measure_levels(*reader, path);
 
   RunSummary summary;
   auto last_progress = start;

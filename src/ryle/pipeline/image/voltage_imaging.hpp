@@ -86,6 +86,10 @@ class SkyPath final : public SpectraNode {
   std::int64_t checked_image_ = 0;
 };
 
+/// Measures the levels of a recording before it is imaged: a handful of samples would call living
+/// inputs dead, so that more than the first image is read, to the end of the recording or of 256
+/// spectra.
+void measure_levels(SpectraReader& reader, SkyPath& path);
 /// Images of a recording (source.file) as [image] asks for. Ends at the end of the recording, after
 /// source.duration_s, or on a signal: the open image is then published with its true weight.
 RunSummary image_file(const ObservationConfig& config, const RunOptions& options);

@@ -66,6 +66,7 @@ std::vector<Use> inputs_of(const ObservationConfig& config) {
     if (!path.empty()) uses.emplace_back(path, what);
   };
   if (reads) add(config.source.file, "source.file");
+  for (const auto& file : config.source.files) add(file, "source.files");
   for (const auto& [path, what] : {std::pair{&config.telescope.layout, "telescope.layout"},
                                    std::pair{&config.telescope.station, "telescope.station"},
                                    std::pair{&config.calibration.gains, "calibration.gains"},

@@ -11,7 +11,8 @@ namespace ryle::pipeline {
 /// with their true weight and published.
 RunSummary run_live(const ObservationConfig& config, const RunOptions& options);
 
-/// A recording (source.file) of time samples or spectra.
+/// The products of a recording (source.file, source.files): of spectra in one reading, of time
+/// samples one after the other.
 RunSummary run_file(const ObservationConfig& config, const RunOptions& options);
 
 /// By source.kind and source.format.

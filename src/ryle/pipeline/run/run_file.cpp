@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/recording.hpp"
+#include "ryle/pipeline/base/device_loss.hpp"
 #include "ryle/pipeline/base/stopwatch.hpp"
 #include "ryle/pipeline/config/config_effect.hpp"
 #include "ryle/pipeline/image/sky_products.hpp"
@@ -52,10 +54,12 @@ class FileRun {
     }
   }
 
+  /// All products are made in one reading, not visibilities alone.
+  bool makes_all() const { return info_.channelized; }
+
   RunSummary run() {
-    const auto start = std::chrono::steady_clock::now();
     info_.channelized ? run_spectra() : run_samples();
-    summary_.elapsed_s = seconds_since(start);
+    summary_.elapsed_s = seconds_since(start_);
     summary_.real_time_factor = summary_.data_s / std::max(summary_.elapsed_s, 1e-9);
     summary_.warnings.insert(summary_.warnings.end(), info_.warnings.begin(), info_.warnings.end());
     note_frames();
@@ -85,12 +89,15 @@ class FileRun {
       summary_.packets_received += count;
   }
 
-  void report(double data_s, double total_s, double busy_s) {
+  void report(double data_s, double total_s, double busy_s, const Nodes* nodes = nullptr) {
     if (!options_.on_progress) return;
     Progress p;
     p.data_s = data_s;
     p.total_s = total_s;
+    p.elapsed_s = seconds_since(start_);
     p.margin = busy_s > 0 ? data_s / busy_s : 0;
+    if (nodes != nullptr)
+      for (const auto& node : nodes->all) node->count(p);
     p.state = "OK";
     options_.on_progress(p);
   }
@@ -128,24 +135,63 @@ class FileRun {
     path.finish(summary_, input_note(config_));
   }
 
+  // One reading for all products.
   void run_spectra() {
     const auto reader = make_spectra_reader(config_, *recording_);
-    const SpectraMetadata metadata = spectra_metadata(*reader, info_, n_ticks());
-    SpectraDumps dumps(config_, array_, metadata, options_.command_line);
     const std::int64_t total = n_ticks();
+    const Nodes nodes = make_spectra_nodes(*reader, spectra_metadata(*reader, info_, total));
+    const auto any_failed = [&] {
+      return std::any_of(nodes.all.begin(), nodes.all.end(),
+                         [](const auto& node) { return node->failed(); });
+    };
+    const auto busy_s = [&] {
+      double sum = 0;
+      for (const auto& node : nodes.all) sum += node->busy_s();
+      return sum;
+    };
     SpectraGulp gulp;
-    for (std::int64_t first = 0; first < total && !stopped() && !dumps.failed();) {
-      const std::int64_t n = std::min(dumps.room(first), total - first);
+    for (std::int64_t first = 0; first < total && !stopped() && !any_failed();) {
+      const std::int64_t n = std::min(room(nodes, first, *reader), total - first);
       reader->read(first, n, gulp);
-      dumps.feed(gulp, first, 0, reader->clock);
+      for (const auto& node : nodes.all) node->feed(gulp, first, 0, reader->clock);
       first += n;
       summary_.data_s = info_.clock.seconds(first);
-      report(summary_.data_s, info_.clock.seconds(total), dumps.busy_s());
+      report(summary_.data_s, info_.clock.seconds(total), busy_s(), &nodes);
     }
     summary_.lost_samples = reader->lost_samples;
-    summary_.engine_margin = dumps.busy_s() > 0 ? summary_.data_s / dumps.busy_s() : 0;
     summary_.stopped_by_signal = stopped();
-    dumps.finish(input_note(config_), summary_);
+    DeviceLoss lost;  // all are published first
+    for (const auto& node : nodes.all)
+      lost.guard_end([&] { node->finish(input_note(config_), summary_); });
+    summary_.engine_margin = busy_s() > 0 ? summary_.data_s / busy_s() : 0;
+    lost.report(summary_);
+  }
+
+  Nodes make_spectra_nodes(SpectraReader& reader, const SpectraMetadata& metadata) {
+    std::optional<StreamBeams> beams;
+    if (wants_beams(config_)) beams = stream_beams(config_, array_, metadata);
+    Nodes nodes =
+        make_nodes(config_, array_, metadata, beams ? &*beams : nullptr, nullptr, true, options_);
+    if (nodes.visibilities == nullptr && makes_visibilities(config_)) {  // for their pictures
+      auto node = std::make_unique<SpectraDumps>(config_, array_, metadata, options_.command_line);
+      nodes.visibilities = node.get();
+      nodes.all.push_back(std::move(node));
+    }
+    if (nodes.all.empty()) require_products(config_);
+    if (SkyPath* images = images_of(nodes)) measure_levels(reader, *images);
+    return nodes;
+  }
+
+  static SkyPath* images_of(const Nodes& nodes) {
+    for (const auto& node : nodes.all)
+      if (auto* images = dynamic_cast<SkyPath*>(node.get())) return images;
+    return nullptr;
+  }
+
+  // Gulps that end where images do, else where dumps do, need no cutting there.
+  static std::int64_t room(const Nodes& nodes, std::int64_t first, const SpectraReader& reader) {
+    if (SkyPath* images = images_of(nodes)) return images->room(first);
+    return nodes.visibilities != nullptr ? nodes.visibilities->room(first) : reader.max_gulp;
   }
 
   const ObservationConfig& config_;
@@ -153,18 +199,11 @@ class FileRun {
   std::unique_ptr<Recording> recording_;
   RecordingInfo info_;
   ArrayLayout array_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   RunSummary summary_;
 };
 
-}  // namespace
-
-RunSummary run_file(const ObservationConfig& config, const RunOptions& options) {
-  return FileRun(config, options).run();
-}
-
-namespace {
-
-/// Beams of a recording and what is made of them.
+/// Beams of time samples, channelized, and what is made of them.
 RunSummary beams_of_file(const ObservationConfig& config, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const auto recording = open_source(config);
@@ -212,12 +251,16 @@ void add_pass(RunSummary&& pass, RunSummary& summary) {
   summary.stopped_by_signal = pass.stopped_by_signal;
 }
 
-RunSummary run_kind(const ObservationConfig& config, const RunOptions& options) {
-  if (config.source.kind != "file") return run_live(config, options);
+}  // namespace
+
+RunSummary run_file(const ObservationConfig& config, const RunOptions& options) {
   require_visibility_names(config);
   if (wants_images(config)) require_sky_outputs(config);
-  RunSummary summary = run_file(config, options);
-  // Further passes: the products of a recording are independent of each other.
+  FileRun run(config, options);
+  RunSummary summary = run.run();
+  if (run.makes_all()) return summary;
+  // Further passes: images and beams hold still over the ground, the visibilities of time samples
+  // may have followed the sky in the channelizer.
   if (wants_images(config) && !summary.stopped_by_signal)
     add_pass(image_file(config, options), summary);
   if (wants_beams(config) && !summary.stopped_by_signal)
@@ -225,12 +268,11 @@ RunSummary run_kind(const ObservationConfig& config, const RunOptions& options) 
   return summary;
 }
 
-}  // namespace
-
 RunSummary run_observation(const ObservationConfig& config, const RunOptions& options) {
   reject_keys_without_effect(config);
   require_distinct_outputs(config);
-  RunSummary summary = run_kind(config, options);
+  RunSummary summary =
+      config.source.kind == "file" ? run_file(config, options) : run_live(config, options);
   note_what_is_missing(config, summary);
   return summary;
 }
