@@ -68,17 +68,19 @@ def test_real_dada(tmp_path, offline):
 
 
 def test_real_guppi(tmp_path, offline):
-    guppi = module("baseband.guppi")
+    np, guppi = module("numpy"), module("baseband.guppi")
     got, epoch = read(tmp_path, [sample("sample_puppi.raw")])
     with guppi.open(sample("sample_puppi.raw"), "rs", squeeze=False) as stream:
         expected = stream.read()
         assert abs(epoch // 1000 - epoch_of(stream)) <= 1
-        inverted = not stream.header0.sideband if hasattr(stream.header0, "sideband") else stream.header0["OBSBW"] < 0
-    assert expected.shape[0] >= got.shape[0]  # without the overlap of the last block
-    expected = expected[:got.shape[0]].transpose(0, 2, 1)
-    if inverted:
-        expected = expected[:, ::-1].conj()
-    assert_same(got, expected)
+        per_block, overlap = 1024, stream.header0["OVERLAP"]
+    # Of what two blocks hold Ryle takes the second, baseband the first; the blocks of this file were shortened, so that
+    # the two differ. The last overlap is in one block alone, and Ryle ends before it.
+    assert expected.shape[0] == got.shape[0] + overlap
+    step = per_block - overlap
+    once = np.arange(got.shape[0]) % step >= overlap
+    once[:step] = True
+    assert_same(got[once], expected[:got.shape[0]].transpose(0, 2, 1)[once])
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])

@@ -9,8 +9,8 @@
 #include <cctype>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -590,21 +590,31 @@ void FrameRecording::copy_time(std::byte* to, const Stream& stream, const FrameH
   const std::int64_t parts = shape_.coding.complex ? 2 : 1;
   const std::int64_t row = info_.n_inputs * parts;
   const std::int16_t* values = unpack(from, count);
-  constexpr int kMax = std::numeric_limits<Sample>::max();
+  const std::int64_t per_sample = shape_.n_channels * parts;
   for (const auto& c : stream.channels) {
     if (!header.channel_valid(c.channel)) continue;
+    const std::int16_t* from_values = values + c.channel * parts;
+    std::byte* to_values = to + c.place * parts * static_cast<std::int64_t>(sizeof(Sample));
+    const auto put = [&](std::int64_t t, std::int64_t part, int value) {
+      const auto sample = static_cast<Sample>(value);
+      std::memcpy(to_values + (t * row + part) * static_cast<std::int64_t>(sizeof sample), &sample,
+                  sizeof sample);
+    };
     const bool odd = ((tick % 2 != 0) != odd_start_);
-    for (std::int64_t t = 0; t < count; ++t) {
-      for (std::int64_t part = 0; part < parts; ++part) {
-        int value = values[(t * shape_.n_channels + c.channel) * parts + part];
-        const bool turned = c.lower && (parts == 2 ? part == 1 : (t % 2 != 0) != odd);
-        if (turned) value = std::min(-value, kMax);
-        const auto sample = static_cast<Sample>(value);
-        std::memcpy(
-            to + (t * row + c.place * parts + part) * static_cast<std::int64_t>(sizeof sample),
-            &sample, sizeof sample);
+    const auto turned = [](int value) {
+      return std::min<int>(-value, std::numeric_limits<Sample>::max());
+    };
+    if (parts == 2) {
+      for (std::int64_t t = 0; t < count; ++t) {
+        const std::int16_t* value = from_values + t * per_sample;
+        put(t, 0, value[0]);
+        put(t, 1, c.lower ? turned(value[1]) : value[1]);
       }
+      continue;
     }
+    for (std::int64_t t = 0; t < count; ++t) put(t, 0, from_values[t * per_sample]);
+    for (std::int64_t t = odd ? 0 : 1; c.lower && t < count; t += 2)
+      put(t, 0, turned(from_values[t * per_sample]));
   }
 }
 
