@@ -34,10 +34,10 @@ std::vector<Bytes> seeds() {
   text(std::string("MW32\x01\x02\x00\x02\0\0\0\0\0\0\0\x01", 16) + std::string(64, 'x'));
   for (const char* name :
        {"lwa/tbx-test.dat", "lwa/tbf-mini-test.dat", "lwa/tbf-test.dat", "lwa/tbn-test.dat",
-        "baseband/sample.vdif", "baseband/sample_mwa.vdif", "baseband/sample_arochime.vdif",
-        "baseband/sample_bps1.vdif", "baseband/sample_drao_corrupted.vdif",
-        "baseband/sample_puppi.raw", "baseband/sample_vegas.raw", "baseband/sample.dada",
-        "baseband/sample_meerkat.dada"}) {
+        "lwa/tbw-test.dat", "lwa/drx-test.dat", "baseband/sample.vdif", "baseband/sample_mwa.vdif",
+        "baseband/sample_arochime.vdif", "baseband/sample_bps1.vdif",
+        "baseband/sample_drao_corrupted.vdif", "baseband/sample_puppi.raw",
+        "baseband/sample_vegas.raw", "baseband/sample.dada", "baseband/sample_meerkat.dada"}) {
     const auto path = test::data_file(name);
     if (!path) continue;
     std::ifstream in(*path, std::ios::binary);
