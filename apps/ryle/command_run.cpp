@@ -48,6 +48,12 @@ std::string command_request(const CommandArguments& a) {
   } else if (a.command == "start") {
     needs("a product");
     request["product"] = a.argument;
+  } else if (a.command == "dump" && !a.argument.empty()) {
+    const auto seconds = nlohmann::json::parse(a.argument, nullptr, false);
+    if (!seconds.is_number())
+      throw Error(ExitCode::usage,
+                  "ryle command RUN dump SECONDS: \"" + a.argument + "\" is no number");
+    request["seconds"] = seconds;
   } else if (a.command == "stop" && !a.argument.empty()) {
     request["product"] = a.argument;
   } else if (!a.argument.empty()) {
@@ -89,10 +95,11 @@ void add_command(CLI::App& app, Context& context) {
   sub->add_option(
          "command", a->command,
          "status | rotate (new files) | mark TEXT | stop [PRODUCT] | start PRODUCT | gains "
-         "FILE | beams FILE")
+         "FILE | beams FILE | dump [SECONDS] (the last voltages to a file)")
       ->required()
-      ->check(CLI::IsMember({"status", "rotate", "mark", "stop", "start", "gains", "beams"}));
-  sub->add_option("argument", a->argument, "text, product or file of the command");
+      ->check(
+          CLI::IsMember({"status", "rotate", "mark", "stop", "start", "gains", "beams", "dump"}));
+  sub->add_option("argument", a->argument, "text, product, file or seconds of the command");
   add_common(*sub, context);
   sub->callback([&context, a] { context.action = [&context, a] { return ask_run(context, *a); }; });
 }

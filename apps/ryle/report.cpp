@@ -168,6 +168,7 @@ void print_text(const pipeline::RunSummary& s) {
                s.errors.empty() ? "did not keep up" : "failed, see the errors");
   if (s.image) fmt::print("{}", pipeline::to_text(*s.image));
   if (s.beams) fmt::print("{}", pipeline::to_text(*s.beams));
+  if (s.voltages) fmt::print("{}", pipeline::to_text(*s.voltages));
   fmt::print("ran:");
   for (const auto& name : s.implementations) fmt::print(" {}", name);
   fmt::print("\nmemory: {} at most, {} planned for rings and engines\n",

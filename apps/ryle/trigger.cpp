@@ -51,8 +51,7 @@ int run(const Context& context, const TriggerArguments& a) {
   const std::string reply = ask_line_server(a.socket, request_of(a));
   const auto answer = nlohmann::json::parse(reply, nullptr, false);
   if (!answer.is_object() || !answer.contains("result"))
-    throw FormatError(a.socket + " answered \"" + reply +
-                      "\": not a socket of search.trigger_socket");
+    throw FormatError(a.socket + " answered \"" + reply + "\": not a socket of voltages.socket");
   if (context.json) {
     fmt::print("{}\n", answer.dump());
   } else {
@@ -72,7 +71,7 @@ int run(const Context& context, const TriggerArguments& a) {
 void add_trigger(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand("trigger", "ask a live run to write the voltages of an instant");
   auto a = std::make_shared<TriggerArguments>();
-  sub->add_option("socket", a->socket, "search.trigger_socket of the run")->required();
+  sub->add_option("socket", a->socket, "voltages.socket of the run")->required();
   auto* utc = sub->add_option("--utc", a->utc, "of the pulse, e.g. 2025-03-01T16:10:00.5");
   sub->add_option("--dm", a->dm_pc_cm3, "pc/cm3")->check(number_in(0, 1e5));
   sub->add_option("--dm-error", a->dm_error, "pc/cm3")->check(number_in(0, 1e5));

@@ -35,12 +35,13 @@ void trigger(std::span<const std::byte> data) {
   pipeline::VoltageShape shape;
   shape.frequency = {408e6, 1e6, 16};
   shape.clock = {1'700'000'000'000'000'000, {20'000, 1}};
+  shape.unit_ticks = 128;
   shape.per_channel = !data.empty() && std::to_integer<int>(data.back()) % 2 == 1;
   accepts([&] {
     const auto window =
         pipeline::voltage_window(shape, pipeline::parse_trigger(text_of(data), shape));
     require(window.first.size() == 16 || window.first.size() == 1, "a window a channel");
-    require(window.n_packets >= 0, "it has a length");
+    require(window.n_ticks >= 0, "it has a length");
   });
 }
 std::vector<Bytes> trigger_seeds() {

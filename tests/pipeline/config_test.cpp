@@ -183,12 +183,21 @@ TEST(Config, KeysWithoutEffectAreRejectedWithTheirPlace) {
       {"best2", {"beams.file=X", "search.threshold=8"}, "set search.dm_max"},
       {"best2", {"beams.file=X", "search.fold_bins=64"}, "set search.fold"},
       {"best2",
-       {"beams.file=X", "search.dm_max=100", "search.voltage_margin_s=1"},
-       "set search.voltage_ring_s"},
+       {"beams.file=X", "search.dm_max=100", "voltages.margin_s=1"},
+       "set voltages.ring_s"},
       {"best2", {"beams.file=X", "correlate.integration_s=2"}, "nothing is correlated"},
       {"chips", {"beams.weights=f32"}, "--set: beams.weights = 'f32' has no effect"},
       {"tbx", {"search.dm_max=100"}, "name their directions in beams.file"},
-      {"tbx", {"beams.file=X", "search.voltage_ring_s=2"}, "source.format = \"best2\" only"},
+      {"mwa32t", {"voltages.ring_s=2", "voltages.window=channel"}, "time samples have no channels"},
+      {"tbx", {"voltages.ring_s=2", "voltages.trigger_snr=5"}, "set search.dm_max"},
+      {"chips", {"voltages.ring_s=2", "voltages.ahead_s=5"}, "set voltages.socket"},
+      {"mwa32t", {"source.kind=file", "voltages.ring_s=2"}, "a recording has its voltages on disk"},
+      {"mwa32t", {"channelize.fine_channels=16"}, "channelize.n_channels makes as many"},
+      {"chips", {"channelize.fine_channels=16", "channelize.n_channels=64"}, "fine_channels"},
+      {"chips",
+       {"output.ms=false", "output.uvfits=false", "output.uvh5=false", "image.cadence_s=0.1",
+        "correlate.integration_s=2"},
+       "nothing is correlated"},
       {"chips", {"channelize.n_channels=64"}, "carry the channels"},
       {"chips", {"image.watch=[\"sun\"]"}, "set image.cadence_s"},
       {"mwa32t", {"search.dm_max=100"}, "beams.file"},
@@ -207,12 +216,11 @@ TEST(Config, KeysWithoutEffectAreRejectedWithTheirPlace) {
 }
 
 TEST(Config, KeysThatAskForNothingAndThoseOfTheSimulatorAreAccepted) {
-  EXPECT_EQ(
-      effect_rejection(
-          "[source]\nformat = \"best2\"\n[output]\nuvh5 = false\n[image]\n"
-          "cadence_s = 0\nwatch = []\n[beams]\nfile = \"b.toml\"\n[search]\nvoltage_ring_s = 2\n",
-          {"search.trigger_socket=s.sock"}),
-      "");
+  EXPECT_EQ(effect_rejection(
+                "[source]\nformat = \"best2\"\n[output]\nuvh5 = false\n[image]\n"
+                "cadence_s = 0\nwatch = []\n[beams]\nfile = \"b.toml\"\n[voltages]\nring_s = 2\n",
+                {"voltages.socket=s.sock"}),
+            "");
   EXPECT_EQ(effect_rejection("[source]\nkind = \"network\"\nformat = \"mwa32t\"\n[simulator]\n"
                              "duration_s = 3\n[image]\nn_pixels = 128\n",
                              {}),

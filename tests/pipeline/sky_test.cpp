@@ -92,11 +92,13 @@ TEST(ImagerGains, UndoCablesAndEqualize) {
   EXPECT_NEAR(std::abs(imager_gains(config, array, axis, levels, dead, 4.0)[0]), 2.0, 1e-6);
 }
 
-TEST(SpectraSlice, CutsBlocksAndMasksAnywhere) {
+class SpectraSlices : public ::testing::TestWithParam<SampleFormat> {};
+
+TEST_P(SpectraSlices, AreCutFromBlocksAndMasksAnywhere) {
   constexpr std::int64_t kChannels = 2, kInputs = 3, kSpectra = 300;
-  Buffer<std::byte> bytes(dense_blocks_bytes(SampleFormat::ci4, kChannels, kSpectra, kInputs));
-  const BlockView view =
-      dense_blocks(bytes.data(), SampleFormat::ci4, kChannels, kSpectra, kInputs);
+  const SampleFormat format = GetParam();
+  Buffer<std::byte> bytes(dense_blocks_bytes(format, kChannels, kSpectra, kInputs));
+  const BlockView view = dense_blocks(bytes.data(), format, kChannels, kSpectra, kInputs);
   const std::int64_t words = words_for_bits(kSpectra);
   std::vector<std::uint64_t> valid(static_cast<std::size_t>(kChannels * kInputs * words));
   for (std::int64_t c = 0; c < kChannels; ++c) {
@@ -125,7 +127,7 @@ TEST(SpectraSlice, CutsBlocksAndMasksAnywhere) {
       for (std::int64_t p = 0; p < kInputs; ++p) {
         const std::uint64_t* row =
             part.valid + c * part.valid_channel_stride_words + p * part.valid_words;
-        for (std::int64_t t = 0; t < part.blocks.n_blocks * kBlockBytes; ++t) {
+        for (std::int64_t t = 0; t < part.blocks.n_blocks * spectra_per_block(format); ++t) {
           const cf64 wanted = t < n ? get_sample(view, c, begin + t, p) : cf64{};
           if (part.blocks.data == view.data && t >= n) continue;  // the gulp itself
           ASSERT_EQ(get_sample(part.blocks, c, t, p), wanted) << begin << " " << n << " " << t;
@@ -138,6 +140,11 @@ TEST(SpectraSlice, CutsBlocksAndMasksAnywhere) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Formats, SpectraSlices,
+                         ::testing::Values(SampleFormat::ci4, SampleFormat::ci8, SampleFormat::cf16,
+                                           SampleFormat::cf32),
+                         [](const auto& info) { return std::string(name(info.param)); });
 
 image::AllSkyConfig small_sky(std::int64_t n_pixels) {
   image::AllSkyConfig sky;

@@ -108,6 +108,49 @@ def test_samples_of_every_width_show_the_sky(tmp_path, sample, bits, rms_lsb):
     assert math.hypot(image["peak"]["l"] - 0.30, image["peak"]["m"] - 0.20) < 0.01
 
 
+# The same antennas behind an F-engine: eight channels of 8 bits, critically sampled.
+SPECTRA = [("length = 3088", "length = 6160"), ("ticks_per_count = 128", "ticks_per_count = 16"),
+           ('order = ["time", "input"], extents = {time = 128, input = 24}, sample = "i8"',
+            'order = ["channel", "time", "input", "complex"], extents = {channel = 8, time = 16, input = 24}, sample = "ci8"'),
+           ("sample_rate_hz = 1000000", "sample_rate_hz = 31250\nchannel_zero_mhz = 150.0"),
+           ("center_mhz = 150.0              # real samples: the edge of the band, 150 to 150.5 MHz\n", ""),
+           ("[channelize]\nn_channels = 32\n", ""), ("period_samples = 65536", "period_samples = 8192"), ("rms_lsb = 20.0", "rms_lsb = 2.3")]
+ALONE = ["output.ms=false", "output.uvfits=false", "output.pictures=false"]
+
+
+@pytest.mark.parametrize("sky, fine", [("frozen", 0), ("moving", 0), ("moving", 4)])
+def test_spectra_of_8_bits_show_the_sky(tmp_path, sky, fine):
+    path = observation(tmp_path, *SPECTRA)
+    s = summary(run(*live(tmp_path, path, f"simulator.sky={sky}", f"channelize.fine_channels={fine}", *ALONE)))
+    assert s["packets_rejected_total"] == 0 and s["lost_samples"] == 0 and s["integrations"] >= 2
+    with h5py.File(tmp_path / "out/sixth.uvh5") as f:
+        frequency = f["Header/freq_array"][:].ravel()
+    parts = fine or 1
+    assert len(frequency) == 8 * parts and np.allclose(np.diff(frequency), 31250 / parts)
+    assert frequency[0] == pytest.approx(150e6 - 31250 / parts * (parts // 2), abs=1)
+    image = ryle("image", tmp_path / "out/sixth.uvh5", "--taper", 0.03, "--channel-average", 8 * parts, "-o", tmp_path / "sky.fits")
+    assert math.hypot(image["peak"]["l"] - 0.30, image["peak"]["m"] - 0.20) < 0.01
+
+
+def test_fine_channels_add_up_to_the_received_ones(tmp_path):
+    """One tap is a unitary transform of four samples: the mean over the fine channels of an integration is that of the channel."""
+    found = {}
+    for fine in (0, 4):
+        directory = tmp_path / str(fine)
+        directory.mkdir()
+        finer = ["channelize.fine_channels=4", "channelize.taps=1", "channelize.bits=32"] if fine else []
+        s = summary(run(*live(directory, observation(directory, *SPECTRA), "correlate.integration_s=0.1024",
+                              "correlate.fringe_stopping=none", *finer, *ALONE)))
+        assert s["lost_samples"] == 0 and s["integrations"] >= 5
+        with h5py.File(directory / "out/sixth.uvh5") as f:
+            found[fine] = f["Data/visdata"][:], f["Header/time_array"][:]
+    n = 5 * len(found[0][0]) // len(np.unique(found[0][1]))  # rows of the first five integrations
+    coarse, finer = found[0][0][:n], found[4][0][:n]
+    mean = finer.reshape(n, 8, 4, 4).mean(axis=2)
+    # float32 sums of 800 products, and the integers of 3,200 in the other.
+    assert np.max(np.abs(mean - coarse)) < 1e-5 * np.max(np.abs(coarse))
+
+
 def test_mistakes_are_told_before_anything_is_opened(tmp_path):
     def refusal(*changes, code=78):
         return run("run", observation(tmp_path, *changes), "--check", check=code).stderr

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Live packets of an F-engine: visibilities next to the images, and a flash that is found (docs/imaging.md)."""
 
+import json
 import math
 import sqlite3
 import xml.etree.ElementTree as tree
@@ -39,7 +40,8 @@ def test_visibilities_of_the_same_run_show_the_same_sky(tmp_path):
 
 def test_a_flash_is_found_once_where_and_when_it_was(tmp_path):
     # 80 images of 25 spectra; the flash of the example fills four of them, the 61st to the 64th.
-    s = summary(run(*live_arguments(tmp_path, *QUIET, "image.cadence_s=0.001", "image.watch=[]")))
+    s = summary(run(*live_arguments(tmp_path, *QUIET, "image.cadence_s=0.001", "image.watch=[]", "voltages.ring_s=0.1",
+                                    "voltages.margin_s=0.002", "voltages.trigger_snr=8")))
     assert s["packets_received"] == s["packets_used"] + s["packets_rejected_total"] and s["lost_samples"] == 0
     assert s["image"]["images"] == 80 and s["image"]["dropped"] == 0
     assert s["image"]["events"] == 1
@@ -64,6 +66,11 @@ def test_a_flash_is_found_once_where_and_when_it_was(tmp_path):
     ra, dec = (float(coordinates.find(f"Position2D/Value2/C{k}").text) for k in (1, 2))
     error_deg = float(coordinates.find("Position2D/Error2Radius").text)
     assert 0.3 < error_deg < 1
+    # Its voltages are dumped, with the margins and no more than the images of the event.
+    assert s["voltages"]["dumps"] == 1 and s["voltages"]["triggers"] == 1
+    dump = json.loads(run("info", tmp_path / "lwasv_voltages_00001.h5", "--json").stdout)
+    begin_s = (Time(dump["start_utc"], scale="utc") - Time("2024-06-27T06:00:00", scale="utc")).sec
+    assert 0.05 < begin_s <= 0.0585 and begin_s + dump["duration_s"] >= 0.0655 and dump["duration_s"] < 0.02
     with sqlite3.connect(tmp_path / "lwasv_light_curves.sqlite") as store:
         rows = store.execute("SELECT ra_deg, dec_deg, l, m FROM event").fetchall()
     assert len(rows) == 1 and rows[0] == pytest.approx((ra, dec, parameters["l"], parameters["m"]), abs=1e-5)

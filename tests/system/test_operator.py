@@ -98,7 +98,8 @@ def test_rejected_packets_are_named_with_sender_length_and_bytes():
 
 
 def test_a_run_is_asked_marked_rotated_and_stopped():
-    process = slow_run("runtime.command_socket=run.sock", "correlate.integration_s=0.1")
+    process = slow_run("runtime.command_socket=run.sock", "correlate.integration_s=0.1", "voltages.ring_s=0.5",
+                       "voltages.margin_s=0.01")
     try:
         wait_for(pathlib.Path("out/run.sock").exists)
 
@@ -119,6 +120,10 @@ def test_a_run_is_asked_marked_rotated_and_stopped():
         assert ask("start", "uvh5")["result"] == "done"
         count = ask("status")["integrations"]
         wait_for(lambda: ask("status")["integrations"] > count + 3)
+        dumped = ask("dump", "0.05")
+        assert dumped["result"] == "done" and "mwa32t_voltages_00001.h5" in dumped["message"]
+        assert "voltages.ring_s" in ask("dump", "100", check=69)["message"]
+        wait_for(pathlib.Path("out/mwa32t_voltages_00001.h5").exists)
         refused = ask("beams", "nothing.toml", check=69)
         assert refused["result"] == "refused" and "no beams" in refused["message"]
         assert "ms, uvfits and uvh5" in ask("stop", "pictures", check=69)["message"]
@@ -137,7 +142,9 @@ def test_a_run_is_asked_marked_rotated_and_stopped():
         process.kill()
     assert process.returncode == 0, err
     result = json.loads(out.strip().splitlines()[-1])
-    assert [m["text"] for m in result["marks"]] == ["dish 3 is stowed"]
+    assert [m["text"] for m in result["marks"]] == ["dish 3 is stowed"] and result["voltages"]["dumps"] == 1
+    dump = json.loads(run("info", "out/mwa32t_voltages_00001.h5", "--json").stdout)
+    assert dump["duration_s"] == pytest.approx(0.05, abs=1e-5) and dump["inputs"] == 64
     files = sorted(pathlib.Path("out").glob("*.uvh5"))
     # Without files while UVH5 is stopped; the third set has none.
     assert [f.name for f in files] == ["mwa32t.uvh5", "mwa32t_s0002.uvh5", "mwa32t_s0004.uvh5", "mwa32t_s0005.uvh5"]

@@ -23,6 +23,7 @@ VoltageShape ten_channels() {
   s.clock = {1'740'845'437'000'000'000, {78125, 4}};
   s.k_dm = 4148.8064;
   s.margin_s = 0.02;
+  s.unit_ticks = 128;
   return s;
 }
 
@@ -117,7 +118,9 @@ TEST(Trigger, AnswersAreOneLineOfJson) {
   VoltageRingConfig config;
   config.shape = ten_channels();
   config.n_chunks = 4;
-  config.chunk_spectra = 1024;
+  config.chunks.form.n_rows = 10;
+  config.chunks.form.n_inputs = 32;
+  config.chunks.chunk_ticks = 1024;
   config.input_line.assign(32, 0);
   config.path_stem = scratch / "t";
   VoltageRing ring(config);

@@ -41,6 +41,7 @@ VoltageShape shape(bool per_channel) {
   s.clock = {kEpoch_tai_ns, {78125, 4}};
   s.margin_s = 0.02;
   s.per_channel = per_channel;
+  s.unit_ticks = kPacket;
   return s;
 }
 
@@ -98,7 +99,7 @@ class Feed {
     }
     tick += kChunk;
     std::vector<Chunk*> back;
-    ring.take(c, back);
+    ring.take(c, shape(false).clock, back);
     for (Chunk* b : back) {
       std::ranges::fill(b->payload.span(), std::byte{0xA5});
       free.push_back(b);
@@ -107,7 +108,6 @@ class Feed {
   }
   RunSummary finish() {
     RunSummary summary;
-    summary.beams.emplace();
     ring.finish(summary);
     return summary;
   }
@@ -125,7 +125,9 @@ VoltageRingConfig ring_config(const test::Scratch& scratch, bool per_channel,
   VoltageRingConfig c;
   c.shape = shape(per_channel);
   c.n_chunks = n_chunks;
-  c.chunk_spectra = kChunk;
+  c.chunks.form.n_rows = kChannels;
+  c.chunks.form.n_inputs = 32;
+  c.chunks.chunk_ticks = kChunk;
   for (std::int64_t a = 0; a < 32; ++a) c.input_line.push_back((a * 5 + 3) % 32);
   c.path_stem = scratch / "t_voltages";
   return c;
@@ -153,10 +155,10 @@ TEST(VoltageWindow, IsThatOfTheFormula) {
       end = std::max(end, last);
       EXPECT_EQ(band.first[static_cast<std::size_t>(c)], band.begin());
     }
-    EXPECT_EQ(by_channel.n_packets, longest);
+    EXPECT_EQ(by_channel.n_ticks, longest * kPacket);
     EXPECT_EQ(band.begin(), begin);
     EXPECT_EQ(band.end(), end);
-    EXPECT_LT(by_channel.n_packets * 3, band.n_packets);
+    EXPECT_LT(by_channel.n_ticks * 3, band.n_ticks);
   }
 }
 
@@ -190,8 +192,8 @@ void expect_dump(const std::string& path, const VoltageWindow& window, Tick firs
       const Tick tick = window.begin() + first + t;
       for (std::int64_t c = 0; c < kChannels; ++c) {
         const Tick from = window.first[static_cast<std::size_t>(c)];
-        const bool there = tick >= from && tick < from + window.n_packets * kPacket &&
-                           tick >= first_kept && !lost(c, tick / kPacket);
+        const bool there = tick >= from && tick < from + window.n_ticks && tick >= first_kept &&
+                           !lost(c, tick / kPacket);
         marked_wrong += gone[static_cast<std::size_t>(t * kChannels + c)] == (there ? 1 : 0);
         for (std::int64_t a = 0; a < 32; ++a) {
           const std::uint8_t byte = there ? sample(c, tick, a) : 0;
@@ -227,7 +229,7 @@ TEST(VoltageRing, WritesExactlyWhatWasThere) {
     EXPECT_TRUE(summary.warnings.empty()) << summary.warnings.front();
     EXPECT_THAT(scratch.names(),
                 testing::ElementsAre("t_voltages_00001.h5", "t_voltages_00002.h5"));
-    EXPECT_EQ(summary.beams->voltages->dumps, 2);
+    EXPECT_EQ(summary.voltages->dumps, 2);
     expect_dump(scratch / "t_voltages_00001.h5", voltage_window(config.shape, late), 0);
     expect_dump(scratch / "t_voltages_00002.h5", voltage_window(config.shape, waits), 0);
   }
@@ -258,13 +260,13 @@ TEST(VoltageRing, WhatHasLeftItIsSaid) {
   const DumpTrigger partial = pulse_at(static_cast<double>(first_kept) + 100.5, 60);
   ASSERT_EQ(feed.ring.trigger(partial), TriggerResult::accepted);
   const RunSummary summary = feed.finish();
-  EXPECT_EQ(summary.beams->voltages->partial, 1);
+  EXPECT_EQ(summary.voltages->partial, 1);
   const VoltageRecords records = feed.ring.take_records();
   ASSERT_EQ(records.dumps.size(), 1U);
   EXPECT_EQ(records.dumps.front().left_s,
             config.shape.clock.seconds(first_kept - voltage_window(config.shape, partial).begin()));
   EXPECT_THAT(summary.warnings.back(), HasSubstr("had left the ring"));
-  EXPECT_THAT(summary.warnings.back(), HasSubstr("search.voltage_ring_s = 0.8"));
+  EXPECT_THAT(summary.warnings.back(), HasSubstr("voltages.ring_s = 0.8"));
   expect_dump(scratch / "t_voltages_00001.h5", voltage_window(config.shape, partial), first_kept);
 }
 
@@ -295,8 +297,8 @@ TEST(VoltageRing, OthersMayAskForWhatIsStillToCome) {
   ASSERT_EQ(feed.ring.trigger(never, &reply), TriggerResult::accepted);
   EXPECT_EQ(reply.dump, 2);
   const RunSummary summary = feed.finish();
-  EXPECT_EQ(summary.beams->voltages->dumps, 1);
-  EXPECT_EQ(summary.beams->voltages->failed, 1);
+  EXPECT_EQ(summary.voltages->dumps, 1);
+  EXPECT_EQ(summary.voltages->failed, 1);
   EXPECT_THAT(summary.warnings, testing::Contains(HasSubstr("the data ended before")));
   expect_dump(scratch / "t_voltages_00001.h5", voltage_window(config.shape, ahead), 0);
   EXPECT_EQ(scratch.names().size(), 1U);
@@ -315,11 +317,11 @@ TEST(VoltageRing, OthersMayAskForWhatIsStillToCome) {
   EXPECT_EQ(d.file, "t_voltages_00001.h5");
   EXPECT_EQ(d.begin_tai_ns, config.shape.clock.tai_ns(window.begin()));
   EXPECT_EQ(d.end_tai_ns, config.shape.clock.tai_ns(window.end()));
-  EXPECT_EQ(d.packets, kChannels * window.n_packets);
-  EXPECT_EQ(d.bytes, kChannels * window.n_packets * kPacket * 32);
+  EXPECT_EQ(d.packets, kChannels * window.n_ticks / kPacket);
+  EXPECT_EQ(d.bytes, kChannels * window.n_ticks * 32);
   std::int64_t gone = 0;
   for (std::int64_t c = 0; c < kChannels; ++c)
-    for (std::int64_t p = 0; p < window.n_packets; ++p)
+    for (std::int64_t p = 0; p < window.n_ticks / kPacket; ++p)
       gone += lost(c, window.begin() / kPacket + p);
   EXPECT_EQ(d.absent_packets, gone);
   EXPECT_EQ(d.left_s, 0);
@@ -351,9 +353,9 @@ TEST(VoltageRing, WhatIsStillToComeOutlivesANewBeginning) {
   EXPECT_EQ(feed.ring.trigger(after, &reply), TriggerResult::merged);
   EXPECT_EQ(reply.dump, 2);
   const RunSummary summary = feed.finish();
-  EXPECT_EQ(summary.beams->voltages->dumps, 2);
-  EXPECT_EQ(summary.beams->voltages->failed, 1);
-  EXPECT_EQ(summary.beams->voltages->partial, 0);
+  EXPECT_EQ(summary.voltages->dumps, 2);
+  EXPECT_EQ(summary.voltages->failed, 1);
+  EXPECT_EQ(summary.voltages->partial, 0);
   std::map<std::int64_t, DumpRecord> dumps;
   for (const auto& d : feed.ring.take_records().dumps) dumps[d.number] = d;
   ASSERT_EQ(dumps.size(), 3U);
@@ -382,8 +384,8 @@ TEST(VoltageRing, DumpsAskedAheadAreNoSlowDisk) {
   EXPECT_EQ(feed.ring.trigger(wide), TriggerResult::accepted);
   for (int k = 0; k < 4; ++k) ASSERT_TRUE(feed.next(true));
   const RunSummary summary = feed.finish();
-  EXPECT_EQ(summary.beams->voltages->dumps, 2);
-  EXPECT_EQ(summary.beams->voltages->dropped, 0);
+  EXPECT_EQ(summary.voltages->dumps, 2);
+  EXPECT_EQ(summary.voltages->dropped, 0);
   EXPECT_TRUE(summary.warnings.empty());
 }
 
@@ -413,11 +415,11 @@ TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
   EXPECT_EQ(feed.ring.trigger(pulse_at(4000, 20)), TriggerResult::limited);
   for (int k = 0; k < 4; ++k) ASSERT_TRUE(feed.next(true));
   const RunSummary summary = feed.finish();
-  EXPECT_EQ(summary.beams->voltages->dumps, 3);
-  EXPECT_EQ(summary.beams->voltages->triggers, 11'503);
+  EXPECT_EQ(summary.voltages->dumps, 3);
+  EXPECT_EQ(summary.voltages->triggers, 11'503);
   EXPECT_EQ(feed.ring.take_records().triggers.size(), VoltageRing::kMaxRecords);
-  EXPECT_GE(summary.beams->voltages->unlisted, 502 + 10'000 - 2'000);
-  EXPECT_THAT(summary.warnings, testing::ElementsAre(HasSubstr("search.voltage_per_minute"),
+  EXPECT_GE(summary.voltages->unlisted, 502 + 10'000 - 2'000);
+  EXPECT_THAT(summary.warnings, testing::ElementsAre(HasSubstr("voltages.per_minute"),
                                                      HasSubstr("lists 1000 of its triggers")));
   VoltageWindow both = voltage_window(config.shape, a);
   both.merge(voltage_window(config.shape, b));
@@ -430,7 +432,7 @@ TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
   EXPECT_TRUE(found);
 }
 
-// voltage_max_gib: one dump fits, a second does not, nor does one that would grow the first.
+// voltages.max_gib: one dump fits, a second does not, nor does one that would grow the first.
 TEST(VoltageRing, KeepsWithinTheBytesOfARun) {
   const test::Scratch scratch;
   auto config = ring_config(scratch, false, 40);
@@ -439,18 +441,18 @@ TEST(VoltageRing, KeepsWithinTheBytesOfARun) {
   const DumpTrigger first = pulse_at(20000, 20);
   const VoltageWindow window = voltage_window(config.shape, first);
   config.path_stem = scratch / "limited";
-  config.max_bytes = 1.5 * static_cast<double>(kChannels * window.n_packets * kPacket * 32);
+  config.max_bytes = 1.5 * static_cast<double>(kChannels * window.n_ticks * 32);
   Feed limited(config, 44);
   for (int k = 0; k < 40; ++k) ASSERT_TRUE(limited.next(k >= 37));
   EXPECT_EQ(limited.ring.trigger(first), TriggerResult::accepted);
   EXPECT_EQ(limited.ring.trigger(pulse_at(12000, 20)), TriggerResult::limited);
   const RunSummary summary = limited.finish();
-  EXPECT_EQ(summary.beams->voltages->dumps, 1);
-  EXPECT_THAT(summary.warnings, testing::ElementsAre(HasSubstr("search.voltage_max_gib")));
+  EXPECT_EQ(summary.voltages->dumps, 1);
+  EXPECT_THAT(summary.warnings, testing::ElementsAre(HasSubstr("voltages.max_gib")));
   // Without a limit both are written.
   EXPECT_EQ(feed.ring.trigger(first), TriggerResult::accepted);
   EXPECT_EQ(feed.ring.trigger(pulse_at(12000, 20)), TriggerResult::accepted);
-  EXPECT_EQ(feed.finish().beams->voltages->dumps, 2);
+  EXPECT_EQ(feed.finish().voltages->dumps, 2);
 }
 
 // Dumps end in another order than they were asked for, and names may be taken: who asks is told the
@@ -474,7 +476,7 @@ TEST(VoltageRing, TheNumberThatIsToldIsThatOfTheFile) {
     ASSERT_TRUE(feed.next(true));
   }
   const RunSummary summary = feed.finish();
-  EXPECT_EQ(summary.beams->voltages->dumps, 2);
+  EXPECT_EQ(summary.voltages->dumps, 2);
   expect_dump(scratch / "t_voltages_00001.h5", voltage_window(config.shape, late), 0);
   expect_dump(scratch / "t_voltages_00003.h5", voltage_window(config.shape, soon), 0);
   for (const auto& d : feed.ring.take_records().dumps)
@@ -508,7 +510,7 @@ TEST(VoltageRing, SlowAndFullDisksCostDumpsOnly) {
   full = false;
   RunSummary summary = feed.finish();
   set_publish_fault_hook({});
-  const auto& v = *summary.beams->voltages;
+  const auto& v = *summary.voltages;
   EXPECT_GE(v.failed, 1);
   EXPECT_EQ(v.triggers, v.dumps + v.failed + v.merged + v.rejected + v.limited + v.dropped);
   EXPECT_EQ(static_cast<std::int64_t>(summary.products.size()), v.dumps);
@@ -543,7 +545,7 @@ ObservationConfig burst_observation(const test::Scratch& scratch) {
        "simulator.rms_lsb=2.3", "simulator.period_samples=2048", "beams.file=beams.toml",
        "beams.integration_spectra=8", "beams.filterbank=false", "beams.pictures=0",
        "search.dm_max=600", "search.dm_min=50", "search.block_samples=1024",
-       "search.width_max_s=0.02", "search.voltage_ring_s=1.2", "search.voltage_margin_s=0.1",
+       "search.width_max_s=0.02", "voltages.ring_s=1.2", "voltages.margin_s=0.1",
        "runtime.device=cpu", "runtime.threads=1", "output.directory=" + scratch.path(),
        "output.name=t", "output.pictures=false"});
 }
@@ -552,7 +554,7 @@ ObservationConfig burst_observation(const test::Scratch& scratch) {
 TEST(VoltageRing, APulseIsFoundAgainInItsDump) {
   const test::Scratch scratch;
   ObservationConfig config = burst_observation(scratch);
-  config.search.trigger_socket = "ask.sock";
+  config.voltages.socket = "ask.sock";
   // Someone asks for a span before the burst as soon as there are data, from the run's own thread:
   // however slow the machine is, it is not over.
   RunOptions options;
@@ -569,8 +571,8 @@ TEST(VoltageRing, APulseIsFoundAgainInItsDump) {
   ASSERT_TRUE(live.errors.empty()) << live.errors.front();
   EXPECT_EQ(answer, R"({"result":"accepted","dump":1})");
   EXPECT_FALSE(std::filesystem::exists(scratch / "ask.sock"));
-  ASSERT_TRUE(live.beams && live.beams->voltages);
-  ASSERT_EQ(live.beams->voltages->dumps, 2)
+  ASSERT_TRUE(live.beams && live.voltages);
+  ASSERT_EQ(live.voltages->dumps, 2)
       << (live.warnings.empty() ? "no warning" : live.warnings.front());
   const auto events = test::read_search_database(scratch / "t.sqlite");
   const auto seen = std::find_if(events.begin(), events.end(),
@@ -593,7 +595,7 @@ TEST(VoltageRing, APulseIsFoundAgainInItsDump) {
   const std::string voltages = scratch / written.file;
   EXPECT_LE(written.begin_tai_ns, seen->tai_ns);
   EXPECT_GE(written.end_tai_ns, seen->tai_ns);
-  EXPECT_EQ(records.dumps[0].bytes + records.dumps[1].bytes, live.beams->voltages->bytes);
+  EXPECT_EQ(records.dumps[0].bytes + records.dumps[1].bytes, live.voltages->bytes);
 
   const auto dump = parse_observation(
       "schema = 1\n", "test",
@@ -629,7 +631,7 @@ TEST(VoltageRing, RecordsDoNotGoIntoTheDatabaseOfAnotherRun) {
   ObservationConfig config = burst_observation(scratch);
   config.simulator.duration_s = 0.4;
   config.simulator.sources.clear();
-  config.search.trigger_socket = "ask.sock";
+  config.voltages.socket = "ask.sock";
   RunOptions options;
   options.progress_interval_s = 0;
   bool asked = false;
@@ -650,14 +652,14 @@ TEST(VoltageRing, RecordsDoNotGoIntoTheDatabaseOfAnotherRun) {
 TEST(VoltageRing, RejectsARingThatIsTooShort) {
   const test::Scratch scratch;
   ObservationConfig config = burst_observation(scratch);
-  config.search.voltage_ring_s = 0.25;
+  config.voltages.ring_s = 0.25;
   try {
-    live_beams(config);
+    spectra_input(config);
     ADD_FAILURE();
   } catch (const ConfigError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("voltage_ring_s = 0.25"));
+    EXPECT_THAT(e.what(), HasSubstr("voltages.ring_s = 0.25"));
   }
-  config.search.voltage_ring_s = 1.2;
+  config.voltages.ring_s = 1.2;
   std::int64_t ring = 0, all = 0;
   for (const auto& [what, bytes] : graph_memory(config, spectra_input(config), std::nullopt)) {
     if (what == "ring of voltages") ring = bytes;
@@ -667,11 +669,11 @@ TEST(VoltageRing, RejectsARingThatIsTooShort) {
   EXPECT_EQ(ring, (23 + 1) * 1024 * 64 * 32);
   EXPECT_GT(all, 0);
   config.search.dm_max = 0;
-  EXPECT_THROW(live_beams(config), ConfigError);
-  config.search.trigger_socket = "ask.sock";  // others may ask for what nothing searches
-  EXPECT_NO_THROW(live_beams(config));
-  config.search.voltage_ring_s = 0;
-  EXPECT_THROW(live_beams(config), ConfigError);
+  EXPECT_THROW(spectra_input(config), ConfigError);
+  config.voltages.socket = "ask.sock";  // others may ask for what nothing searches
+  EXPECT_NO_THROW(spectra_input(config));
+  config.voltages.ring_s = 0;
+  EXPECT_THROW(spectra_input(config), ConfigError);
 }
 
 }  // namespace

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "ryle/core/frequency_axis.hpp"
+#include "ryle/core/samples.hpp"
 #include "ryle/core/time.hpp"
 
-/// Voltages of all antennas about a pulse, as they were received (search.md 7): HDF5, which
+/// Voltages of all antennas about an instant, as they were received (search.md 7): HDF5, which
 /// open_recording() reads like any other recording.
 namespace ryle {
 
@@ -38,8 +39,10 @@ struct DumpRecord {
   std::int64_t begin_tai_ns = 0, end_tai_ns = 0;  ///< of all channels
   double low_hz = 0, high_hz = 0;                 ///< edges of the band
   std::int64_t n_channels = 0;
-  std::int64_t bytes = 0;           ///< of voltages
-  std::int64_t packets = 0;         ///< of all channels
+  std::int64_t bytes = 0;  ///< of voltages
+  /// What can be absent one by one: packets of a channel, or where dumps are no packets the values
+  /// of an input (in a channel).
+  std::int64_t packets = 0;
   std::int64_t absent_packets = 0;  ///< of them not received, or no longer in the ring
   double left_s = 0;                ///< of its beginning that had left the ring
   std::string message;              ///< why it was lost
@@ -55,34 +58,60 @@ struct VoltageRecords {
   std::int64_t append(const VoltageRecords& more);
 };
 
+/// How voltages lie in a dump: rows of units of time.
+///
+///     content   rows      unit         a unit in the file
+///     packets   channels  128 spectra  [pair][spectrum 128][2] u8, high nibble real
+///     spectra   channels  1 spectrum   [input] u8 (ci4, high nibble real) or [input][re, im] i8
+///     samples   1         1 sample     the bytes of all inputs at an instant, as `layout` says
+struct VoltageForm {
+  enum class Content : std::uint8_t { packets, spectra, samples };
+  Content content = Content::packets;
+  std::int64_t n_rows = 0;
+  std::int64_t n_inputs = 0;
+  SampleFormat format = SampleFormat::ci4;  ///< packets, spectra: ci4 or ci8
+  SampleLayout layout;                      ///< samples: sample_stride_bits are whole bytes
+  double reference_hz = 0;                  ///< samples: sky frequency of baseband 0
+  bool inverted_band = false;               ///< samples
+
+  Tick unit_ticks() const;
+  std::int64_t unit_bytes() const;
+};
+
 struct VoltageDumpInfo {
   std::string telescope;
-  FrequencyAxis frequency;               ///< centers ascend
-  SampleClock clock;                     ///< of spectra
-  std::vector<Tick> first_tick;          ///< [channel], multiples of the 128 spectra of a packet
-  std::int64_t n_packets = 0;            ///< of every channel
-  std::vector<std::int64_t> input_line;  ///< [antenna of a packet]: line of the layout
+  VoltageForm form;
+  FrequencyAxis frequency;               ///< centers ascend; samples: of the channels made of them
+  SampleClock clock;                     ///< of ticks: spectra, or samples
+  std::vector<Tick> first_tick;          ///< [row], multiples of a unit
+  std::int64_t n_units = 0;              ///< of every row
+  std::vector<std::int64_t> input_line;  ///< [input of a packet]: line of the layout
   double k_dm = 0;                       ///< s MHz^2 pc^-1 cm^3 behind the windows
   std::string history;                   ///< the command line
 };
 
-/// /voltages [channel][packet][pair][spectrum 128][2] u8 (high nibble real), /first_tick [channel],
-/// /present [channel][packet], /header, /triggers. What was not written or not present is 0. Grows
-/// as ".NAME.part", appears by finish(); not finished when destroyed: leaves nothing.
+/// /voltages [row][unit][...] of VoltageForm, /first_tick [row], /header, /triggers. Of packets
+/// /present [row][unit] u8, else /present [row][unit][(n_inputs + 7) / 8] u8, bit k of byte j for
+/// input 8 j + k, which is there only where something is absent. What was not written or not
+/// present is 0. Grows as ".NAME.part", appears by finish(); not finished when destroyed: leaves
+/// nothing.
 class VoltageDumpWriter {
  public:
-  static constexpr std::int64_t kPacketSpectra = 128;
-
   VoltageDumpWriter(const std::string& path, const VoltageDumpInfo& info, bool overwrite);
   ~VoltageDumpWriter();
   VoltageDumpWriter(const VoltageDumpWriter&) = delete;
   VoltageDumpWriter& operator=(const VoltageDumpWriter&) = delete;
 
-  /// Packets [first, first + n) of each of the channels, counted from their own first ticks.
-  /// @shape data [n_channels][stride_packets][packet]
-  void write(std::int64_t first_channel, std::int64_t n_channels, std::int64_t first,
-             std::int64_t n, const void* data, std::int64_t stride_packets);
-  /// @shape present [channel][packet], 1 = received
+  /// Units [first, first + n) of each of the rows, counted from their own first ticks.
+  /// @shape data [n_rows][stride_units][unit]
+  void write(std::int64_t first_row, std::int64_t n_rows, std::int64_t first, std::int64_t n,
+             const void* data, std::int64_t stride_units);
+  /// Of spectra and samples: which inputs were received, of units [first, first + n) of a row. What
+  /// is never told is present.
+  /// @shape bits [n][(n_inputs + 7) / 8]
+  void write_present(std::int64_t row, std::int64_t first, std::int64_t n,
+                     const std::uint8_t* bits);
+  /// @param present of packets [row][unit], 1 = received; else empty
   /// @param n_unlisted triggers of this dump besides `triggers`: /triggers/n_unlisted
   void finish(const std::vector<std::uint8_t>& present, const std::vector<DumpTrigger>& triggers,
               std::int64_t n_unlisted = 0);

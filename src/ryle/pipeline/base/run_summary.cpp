@@ -8,25 +8,27 @@
 
 namespace ryle::pipeline {
 
-namespace {
-
-nlohmann::ordered_json voltages_json(const VoltageSummary& v) {
-  return {{"ring_s", v.ring_s},
-          {"triggers", v.triggers},
-          {"dumps", v.dumps},
-          {"merged", v.merged},
-          {"unlisted", v.unlisted},
-          {"refused", v.rejected},
-          {"limited", v.limited},
-          {"dropped", v.dropped},
-          {"failed", v.failed},
-          {"partial", v.partial},
-          {"absent_packets", v.absent_packets},
-          {"chunks_given_up", v.chunks_given_up},
-          {"bytes", v.bytes}};
+std::string to_json(const VoltageSummary& v) {
+  return nlohmann::ordered_json{{"ring_s", v.ring_s},
+                                {"triggers", v.triggers},
+                                {"dumps", v.dumps},
+                                {"merged", v.merged},
+                                {"unlisted", v.unlisted},
+                                {"refused", v.rejected},
+                                {"limited", v.limited},
+                                {"dropped", v.dropped},
+                                {"failed", v.failed},
+                                {"partial", v.partial},
+                                {"absent_packets", v.absent_packets},
+                                {"chunks_given_up", v.chunks_given_up},
+                                {"bytes", v.bytes}}
+      .dump();
 }
 
-}  // namespace
+std::string to_text(const VoltageSummary& v) {
+  return fmt::format("voltages: {} dumps, {:.6g} MB, for {} triggers; ring of {:.3f} s\n", v.dumps,
+                     1e-6 * static_cast<double>(v.bytes), v.triggers, v.ring_s);
+}
 
 std::string to_json(const BeamSummary& b) {
   nlohmann::ordered_json json{{"beams", b.beams},
@@ -40,7 +42,6 @@ std::string to_json(const BeamSummary& b) {
                               {"dropped_samples", b.dropped_samples},
                               {"clamped_low", b.clamped_low},
                               {"clamped_high", b.clamped_high}};
-  if (b.voltages) json["voltages"] = voltages_json(*b.voltages);
   return json.dump();
 }
 
@@ -55,10 +56,6 @@ std::string to_text(const BeamSummary& b) {
         fmt::format("  {} samples were filled with the mean of their channel\n", b.filled_samples);
   if (b.clamped_low + b.clamped_high > 0)
     text += fmt::format("  {} codes were cut at 0 and {} at 255\n", b.clamped_low, b.clamped_high);
-  if (b.voltages)
-    text += fmt::format("  voltages: {} dumps, {:.6g} MB, for {} triggers; ring of {:.3f} s\n",
-                        b.voltages->dumps, 1e-6 * static_cast<double>(b.voltages->bytes),
-                        b.voltages->triggers, b.voltages->ring_s);
   return text;
 }
 
@@ -157,6 +154,7 @@ std::string to_json(const RunSummary& s) {
   }
   if (s.image) json["image"] = nlohmann::ordered_json::parse(to_json(*s.image));
   if (s.beams) json["beams"] = nlohmann::ordered_json::parse(to_json(*s.beams));
+  if (s.voltages) json["voltages"] = nlohmann::ordered_json::parse(to_json(*s.voltages));
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -11,6 +11,7 @@
 #include "ryle/ingest/source.hpp"
 #include "ryle/pipeline/base/beam_summary.hpp"
 #include "ryle/pipeline/base/image_summary.hpp"
+#include "ryle/pipeline/base/voltage_summary.hpp"
 
 /// What a run tells while it works and when it has ended.
 namespace ryle::pipeline {
@@ -88,6 +89,7 @@ struct RunSummary {
   std::vector<OperatorMark> marks;
   std::optional<ImageSummary> image;  ///< of all-sky images made on the way
   std::optional<BeamSummary> beams;
+  std::optional<VoltageSummary> voltages;  ///< of a ring of voltages
 };
 
 /// One JSON object without line breaks.

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
-#include "ryle/pipeline/beam/voltage_ring.hpp"
 #include "ryle/pipeline/visibility/live_described.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
@@ -128,9 +127,6 @@ LiveBeams live_beams(const ObservationConfig& config) {
   r.chunk_spectra = kPacketSpectra * std::max<std::int64_t>(1, std::llround(packets));
   r.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
   r.window_chunks = static_cast<int>(s.window_chunks);
-  require_voltage_ring(config, live);
-  // A ring of voltages keeps chunks that the receiver would have back at once otherwise.
-  r.n_chunks += static_cast<int>(voltage_ring_chunks(config, live));
   r.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
   static_cast<ReceiverConfig&>(r) = receiver_config(config);
   return live;

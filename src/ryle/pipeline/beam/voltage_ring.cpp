@@ -17,7 +17,6 @@
 namespace ryle::pipeline {
 namespace {
 
-constexpr Tick kRingPacket = VoltageDumpWriter::kPacketSpectra;
 constexpr double kRingMinute_s = 60;
 constexpr std::size_t kRemembered = 64;   // dumps on disk that later triggers may lie in
 constexpr std::size_t kMaxListed = 1000;  // triggers that one dump names, the rest is counted
@@ -26,6 +25,7 @@ constexpr std::size_t kMaxListed = 1000;  // triggers that one dump names, the r
 struct Dump {
   std::int64_t number = 0;  ///< that of its file
   VoltageWindow window;
+  SampleClock clock;        ///< of its segment
   Tick begin = 0, end = 0;  ///< of all channels
   Tick next = 0;            ///< chunks that end at or before it are no longer needed
   std::int64_t segment = 0;
@@ -55,14 +55,19 @@ bool finite_trigger(const DumpTrigger& t) {
 
 struct VoltageRing::Impl {
   VoltageRingConfig config;
-  std::int64_t packet_bytes, n_channels;
   double ring_s;
+  std::unique_ptr<SpectraBlocks> blocks;  // of the writer's thread
   mutable std::mutex mutex;
   std::condition_variable wake;
   std::deque<Chunk*> kept;
   std::deque<std::unique_ptr<Dump>> dumps;  // the first may be in writing
   std::deque<Dump> written;                 // the last ones
   std::int64_t segment = -1;
+  struct Segment {
+    SampleClock clock;
+    Tick first = 0;  // of its first chunk
+  };
+  std::map<std::int64_t, Segment> segments;
   Tick head = 0;                      // end of the newest chunk
   std::int64_t received = 0;          // ticks, over all segments
   std::deque<std::int64_t> accepted;  // `received` then, of the last minute
@@ -76,11 +81,10 @@ struct VoltageRing::Impl {
   std::unique_ptr<StageThread> thread;  // last: uses all of the above
 
   explicit Impl(const VoltageRingConfig& c)
-      : config(c),
-        packet_bytes(kRingPacket * static_cast<std::int64_t>(c.input_line.size())),
-        n_channels(c.shape.frequency.n_channels),
-        ring_s(c.shape.clock.seconds(c.n_chunks * c.chunk_spectra)) {
-    RYLE_ASSERT(c.n_chunks > 0 && c.chunk_spectra % kRingPacket == 0);
+      : config(c), ring_s(c.shape.clock.seconds(c.n_chunks * c.chunks.chunk_ticks)) {
+    RYLE_ASSERT(c.n_chunks > 0 && c.chunks.chunk_ticks % c.shape.unit_ticks == 0);
+    if (c.chunks.form.content == VoltageForm::Content::spectra)
+      blocks = std::make_unique<SpectraBlocks>(c.chunks.blocks);
     counts.ring_s = ring_s;
     thread = std::make_unique<StageThread>(
         "voltages", [this](const std::stop_token&) { run(); }, [this] { close(); });
@@ -108,19 +112,34 @@ struct VoltageRing::Impl {
                        [&](const auto& d) { return overlaps(chunk, d->segment, d->next, d->end); });
   }
 
-  // The stream begins anew, on the same clock: of what is still to come everything may come yet.
-  void carry_over(const Chunk& first) {
+  // The stream begins anew: of what is still to come everything may come yet.
+  void carry_over(const Chunk& first, const SampleClock& clock) {
     for (auto& d : dumps) {
-      if (d->segment != segment || d->begin < head || d->end <= first.first_tick) continue;
+      if (d->segment != segment || d->begin < head) continue;
+      const Tick later = ticks_later(d->clock, clock);
+      if (d->end + later <= first.first_tick) continue;
+      for (Tick& t : d->window.first) t += later;
+      d->begin = d->next = d->window.begin();
+      d->end = d->window.end();
       d->segment = first.segment;
+      d->clock = clock;
       d->stream_begin = first.first_tick;
     }
   }
 
-  void take(Chunk* chunk, std::vector<Chunk*>& free) {
+  // What is added to a tick of one clock for that of another of the same rate, to whole units.
+  Tick ticks_later(const SampleClock& from, const SampleClock& to) const {
+    const double ticks = static_cast<double>(from.epoch_tai_ns - to.epoch_tai_ns) * 1e-9 *
+                         from.rate_hz.value() / static_cast<double>(config.shape.unit_ticks);
+    return std::llround(ticks) * config.shape.unit_ticks;
+  }
+
+  void take(Chunk* chunk, const SampleClock& clock, std::vector<Chunk*>& free) {
     const std::lock_guard lock(mutex);
-    if (segment >= 0 && chunk->segment != segment) carry_over(*chunk);
+    if (segment >= 0 && chunk->segment != segment) carry_over(*chunk, clock);
     segment = chunk->segment;
+    segments.try_emplace(segment, Segment{clock, chunk->first_tick});
+    if (segments.size() > kRemembered) segments.erase(segments.begin());
     head = chunk->first_tick + chunk->n_ticks;
     received += chunk->n_ticks;
     kept.push_back(chunk);
@@ -168,23 +187,19 @@ struct VoltageRing::Impl {
     const double window_s = voltage_window_s(config.shape, t.dm_pc_cm3, t.dm_error, t.width_s);
     if (!(window_s <= ring_s))
       return reject(fmt::format("a window of {:.6g} s is longer than the ring of {:.3f} s; a "
-                                "larger search.voltage_ring_s would hold it",
+                                "larger voltages.ring_s would hold it",
                                 window_s, ring_s),
                     reply);
     if (closing || kept.empty()) return reject("nothing has been received", reply);
-    const SampleClock& clock = config.shape.clock;
-    const double ahead_s =
-        1e-9 * (static_cast<double>(t.tai_ns) - static_cast<double>(clock.tai_ns(head)));
+    const double ahead_s = 1e-9 * (static_cast<double>(t.tai_ns) -
+                                   static_cast<double>(segments.at(segment).clock.tai_ns(head)));
     if (ahead_s > (t.event == 0 ? config.ahead_s : 0))
       return reject(fmt::format("it lies {:.6g} s in the future of the data", ahead_s), reply);
     Dump dump;
-    dump.window = voltage_window(config.shape, t);
-    dump.begin = dump.next = dump.window.begin();
-    dump.end = dump.window.end();
     dump.triggers.push_back(t);
     if (!find_segment(dump))
       return reject(fmt::format("it is {:.6g} s old and the ring of {:.3f} s holds nothing of it "
-                                "any more; a larger search.voltage_ring_s would",
+                                "any more; a larger voltages.ring_s would",
                                 -ahead_s, ring_s),
                     reply);
     reply.dump = merge(dump);
@@ -197,17 +212,23 @@ struct VoltageRing::Impl {
 
   // The newest segment that has some of it, or will have.
   bool find_segment(Dump& dump) const {
-    if (dump.begin >= head) {
-      dump.segment = segment;
-      return true;
-    }
+    place(dump, segment);
+    if (dump.begin >= head) return true;
     for (auto chunk = kept.rbegin(); chunk != kept.rend(); ++chunk) {
-      if (overlaps(**chunk, (*chunk)->segment, dump.begin, dump.end)) {
-        dump.segment = (*chunk)->segment;
-        return true;
-      }
+      if ((*chunk)->segment != dump.segment) place(dump, (*chunk)->segment);
+      if (overlaps(**chunk, dump.segment, dump.begin, dump.end)) return true;
     }
     return false;
+  }
+  void place(Dump& dump, std::int64_t of_segment) const {
+    VoltageShape shape = config.shape;
+    shape.clock = segments.at(of_segment).clock;
+    dump.stream_begin = segments.at(of_segment).first;
+    dump.segment = of_segment;
+    dump.clock = shape.clock;
+    dump.window = voltage_window(shape, dump.triggers.front());
+    dump.begin = dump.next = dump.window.begin();
+    dump.end = dump.window.end();
   }
 
   /// Number of the dump that has it, or will; 0 = none.
@@ -250,7 +271,9 @@ struct VoltageRing::Impl {
   }
 
   std::int64_t bytes_of(const VoltageWindow& window) const {
-    return checked_product({n_channels, window.n_packets, packet_bytes}, "voltage dump");
+    const VoltageForm& form = config.chunks.form;
+    return checked_product({form.n_rows, window.n_ticks / form.unit_ticks(), form.unit_bytes()},
+                           "voltage dump");
   }
 
   TriggerResult accept(Dump dump, TriggerReply& reply) {
@@ -259,13 +282,13 @@ struct VoltageRing::Impl {
     while (!accepted.empty() && accepted.front() <= received - minute) accepted.pop_front();
     if (static_cast<double>(accepted.size()) >= config.dumps_per_minute)
       return reject(TriggerResult::limited, Trouble::limited,
-                    fmt::format("no more than {} dumps a minute (search.voltage_per_minute)",
+                    fmt::format("no more than {} dumps a minute (voltages.per_minute)",
                                 config.dumps_per_minute),
                     reply);
     const std::int64_t bytes = bytes_of(dump.window);
     if (config.max_bytes > 0 && static_cast<double>(claimed_bytes + bytes) > config.max_bytes)
       return reject(TriggerResult::limited, Trouble::limited,
-                    fmt::format("no more than {:.6g} GiB of dumps (search.voltage_max_gib)",
+                    fmt::format("no more than {:.6g} GiB of dumps (voltages.max_gib)",
                                 config.max_bytes / 1073741824.0),
                     reply);
     const auto held = std::count_if(kept.begin(), kept.end(), [&](const Chunk* c) {
@@ -323,13 +346,15 @@ struct VoltageRing::Impl {
     DumpRecord r;
     r.number = dump.number;
     if (!lost) r.file = std::filesystem::path(path).filename().string();
-    r.begin_tai_ns = config.shape.clock.tai_ns(dump.begin);
-    r.end_tai_ns = config.shape.clock.tai_ns(dump.end);
+    r.begin_tai_ns = dump.clock.tai_ns(dump.begin);
+    r.end_tai_ns = dump.clock.tai_ns(dump.end);
     const FrequencyAxis& f = config.shape.frequency;
     r.low_hz = f.center_hz(0) - 0.5 * f.channel_width_hz;
-    r.high_hz = f.center_hz(n_channels - 1) + 0.5 * f.channel_width_hz;
-    r.n_channels = n_channels;
-    r.packets = n_channels * dump.window.n_packets;
+    r.high_hz = f.center_hz(f.n_channels - 1) + 0.5 * f.channel_width_hz;
+    r.n_channels = f.n_channels;
+    const VoltageForm& form = config.chunks.form;
+    r.packets = form.n_rows * dump.window.n_ticks / form.unit_ticks();
+    if (form.content != VoltageForm::Content::packets) r.packets *= form.n_inputs;
     r.bytes = lost ? 0 : bytes_of(dump.window);
     r.absent_packets = lost ? r.packets : o.absent;
     r.left_s = config.shape.clock.seconds(o.missing_front);
@@ -349,7 +374,7 @@ struct VoltageRing::Impl {
         const double short_s = config.shape.clock.seconds(o.missing_front);
         trouble(Trouble::partial,
                 fmt::format("{}: its first {:.3f} s had left the ring of {:.3f} s and are marked "
-                            "absent; search.voltage_ring_s = {:.1f} would have held them",
+                            "absent; voltages.ring_s = {:.1f} would have held them",
                             path, short_s, ring_s, std::ceil(10 * (ring_s + short_s + 0.1)) / 10));
       }
     } else {
@@ -381,10 +406,11 @@ struct VoltageRing::Impl {
   VoltageDumpInfo info_of(const Dump& dump) const {
     VoltageDumpInfo info;
     info.telescope = config.telescope;
+    info.form = config.chunks.form;
     info.frequency = config.shape.frequency;
-    info.clock = config.shape.clock;
+    info.clock = dump.clock;
     info.first_tick = dump.window.first;
-    info.n_packets = dump.window.n_packets;
+    info.n_units = dump.window.n_ticks / info.form.unit_ticks();
     info.input_line = config.input_line;
     info.k_dm = config.shape.k_dm;
     info.history = config.command_line;
@@ -394,19 +420,18 @@ struct VoltageRing::Impl {
   // The window is fixed once `writing` is set, so it is read without the lock.
   void write(Dump& dump, const std::string& path, DumpOutcome& outcome) {
     VoltageDumpWriter writer(path, info_of(dump), config.overwrite);
-    std::vector<std::uint8_t> present(n_channels * dump.window.n_packets);
+    VoltageFill fill(config.chunks, dump.window, blocks.get(), writer);
     bool first = true;
     while (const Chunk* chunk = next_chunk(dump)) {
       if (first)
         outcome.missing_front =
             std::max<Tick>(0, chunk->first_tick - std::max(dump.begin, dump.stream_begin));
       first = false;
-      write_chunk(*chunk, dump.window, writer, present);
+      fill.add(*chunk);
       const std::lock_guard lock(mutex);
       dump.next = chunk->first_tick + chunk->n_ticks;
     }
     if (first) throw Error(ExitCode::unavailable, why_nothing(dump));
-    outcome.absent = std::count(present.begin(), present.end(), std::uint8_t{0});
     std::vector<DumpTrigger> triggers;
     std::int64_t n_unlisted = 0;
     {
@@ -416,7 +441,8 @@ struct VoltageRing::Impl {
       triggers = dump.triggers;
       n_unlisted = dump.n_unlisted;
     }
-    writer.finish(present, triggers, n_unlisted);
+    fill.finish(triggers, n_unlisted);
+    outcome.absent = fill.n_absent();
   }
 
   std::string why_nothing(const Dump& dump) const {
@@ -437,36 +463,6 @@ struct VoltageRing::Impl {
     return best;
   }
 
-  void write_chunk(const Chunk& chunk, const VoltageWindow& window, VoltageDumpWriter& writer,
-                   std::vector<std::uint8_t>& present) const {
-    const std::int64_t chunk_packets = config.chunk_spectra / kRingPacket;
-    const Tick chunk_end = chunk.first_tick + chunk.n_ticks;
-    for (std::int64_t c = 0; c < n_channels;) {
-      const Tick first = window.first[c];
-      std::int64_t n = 1;
-      while (c + n < n_channels && window.first[c + n] == first) ++n;
-      const Tick from = std::max(first, chunk.first_tick);
-      const Tick to = std::min(first + window.n_packets * kRingPacket, chunk_end);
-      if (from < to) {
-        const std::int64_t in_chunk = (from - chunk.first_tick) / kRingPacket;
-        const std::int64_t in_file = (from - first) / kRingPacket;
-        const std::int64_t packets = (to - from) / kRingPacket;
-        writer.write(c, n, in_file, packets,
-                     chunk.payload.data() + (c * chunk_packets + in_chunk) * packet_bytes,
-                     chunk_packets);
-        for (std::int64_t k = c; k < c + n; ++k)
-          std::fill_n(present.begin() + k * window.n_packets + in_file, packets, std::uint8_t{1});
-      }
-      c += n;
-    }
-    for (const AbsentSpan& span : chunk.absent) {
-      const Tick first = window.first[span.input];
-      const std::int64_t from = std::max<Tick>(0, (span.begin - first) / kRingPacket);
-      const std::int64_t to = std::min(window.n_packets, (span.end - first) / kRingPacket);
-      for (std::int64_t k = from; k < to; ++k) present[span.input * window.n_packets + k] = 0;
-    }
-  }
-
   std::vector<std::string> messages() const {
     const std::lock_guard lock(mutex);
     std::vector<std::string> texts;
@@ -481,7 +477,9 @@ struct VoltageRing::Impl {
 VoltageRing::VoltageRing(const VoltageRingConfig& config) : impl_(std::make_unique<Impl>(config)) {}
 VoltageRing::~VoltageRing() = default;
 
-void VoltageRing::take(Chunk* chunk, std::vector<Chunk*>& free) { impl_->take(chunk, free); }
+void VoltageRing::take(Chunk* chunk, const SampleClock& clock, std::vector<Chunk*>& free) {
+  impl_->take(chunk, clock, free);
+}
 TriggerResult VoltageRing::trigger(const DumpTrigger& trigger, TriggerReply* reply) {
   TriggerReply unasked;
   return impl_->trigger(trigger, reply != nullptr ? *reply : unasked);
@@ -512,7 +510,7 @@ void VoltageRing::finish(RunSummary& summary) {
   me.thread->join();
   summary.products.insert(summary.products.end(), me.products.begin(), me.products.end());
   for (auto& text : me.messages()) summary.warnings.push_back("voltages: " + text);
-  if (summary.beams) summary.beams->voltages = me.counts;
+  summary.voltages = me.counts;
 }
 
 VoltageSummary VoltageRing::counts() const {

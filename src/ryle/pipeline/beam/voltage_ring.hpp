@@ -11,8 +11,8 @@
 #include "ryle/core/frequency_axis.hpp"
 #include "ryle/core/time.hpp"
 #include "ryle/io/beam/voltage_dump.hpp"
-#include "ryle/pipeline/beam/live_beams.hpp"
-#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/base/voltage_summary.hpp"
+#include "ryle/pipeline/beam/voltage_fill.hpp"
 #include "ryle/runtime/chunk.hpp"
 
 /// The last seconds of received voltages, and what of them a trigger asks for, as files (search.md
@@ -21,40 +21,24 @@ namespace ryle::pipeline {
 
 struct RunSummary;
 
-/// What decides which packets belong to a pulse.
+/// What decides which ticks belong to a pulse.
 struct VoltageShape {
-  FrequencyAxis frequency;
-  SampleClock clock;  ///< of spectra
+  FrequencyAxis frequency;  ///< of spectra, or of the channels made of samples
+  SampleClock clock;        ///< of ticks: spectra, or samples
   double k_dm = 4148.8064;
   double margin_s = 0.1;
   bool per_channel = false;  ///< windows follow the pulse; else all channels have one window
-};
-
-/// Packets of every channel.
-struct VoltageWindow {
-  std::vector<Tick> first;  ///< [channel], multiples of the 128 spectra of a packet
-  std::int64_t n_packets = 0;
-
-  Tick begin() const;
-  Tick end() const;
-  bool holds(const VoltageWindow& other) const;
-  /// Grows to what both ask for.
-  void merge(const VoltageWindow& other);
+  bool samples = false;      ///< one row for the whole band
+  Tick unit_ticks = 1;       ///< windows are made of
 };
 
 /// @eq t_c = t_ref + k_DM DM X_c, X_c = nu_c^-2 - nu_ref^-2 (MHz, nu_ref = center of the highest
 /// channel); ticks floor((t_c - h_c) f) .. ceil((t_c + h_c) f), h_c = W/2 + margin + k_DM dDM X_c,
-/// out to whole packets, and to the longest of all channels
+/// out to whole units, and to the longest of all channels
 VoltageWindow voltage_window(const VoltageShape& shape, const DumpTrigger& trigger);
-/// From the first tick to the last of such a window, before packets.
+/// From the first tick to the last of such a window, before units.
 double voltage_window_s(const VoltageShape& shape, double dm_pc_cm3, double dm_error,
                         double width_s);
-
-/// Chunks a ring of [search] voltage_ring_s keeps; 0 = there is none.
-std::int64_t voltage_ring_chunks(const ObservationConfig& config, const LiveBeams& beams);
-VoltageShape voltage_shape(const ObservationConfig& config, const BeamSetup& setup);
-/// Throws ConfigError where a pulse of search.dm_max does not fit into the ring.
-void require_voltage_ring(const ObservationConfig& config, const LiveBeams& beams);
 
 enum class TriggerResult : std::uint8_t {
   accepted,
@@ -74,9 +58,9 @@ struct TriggerReply {
 
 struct VoltageRingConfig {
   VoltageShape shape;
+  VoltageChunks chunks;
   std::int64_t n_chunks = 0;             ///< kept
-  std::int64_t chunk_spectra = 0;        ///< of a chunk's memory, whatever it holds
-  std::vector<std::int64_t> input_line;  ///< [antenna of a packet]: line of the layout
+  std::vector<std::int64_t> input_line;  ///< [input of a packet]: line of the layout
   double dumps_per_minute = 6;           ///< of data
   double max_bytes = 0;                  ///< of a run; 0 = no limit
   /// A trigger that did not come from the search may lie so much later than the newest data.
@@ -85,8 +69,6 @@ struct VoltageRingConfig {
   bool overwrite = false;
   std::string telescope, command_line;
 };
-VoltageRingConfig voltage_ring_config(const ObservationConfig& config, const LiveBeams& beams,
-                                      const std::string& command_line);
 
 /// The ring of chunks that are kept for dumps of voltages.
 /// - Thread: the engine's thread calls take(), any thread trigger(). The ring's own thread
@@ -104,7 +86,8 @@ class VoltageRing {
   VoltageRing& operator=(const VoltageRing&) = delete;
 
   /// Keeps the chunk; those to be given back to the source are appended to `free`.
-  void take(Chunk* chunk, std::vector<Chunk*>& free);
+  /// @param clock of its segment
+  void take(Chunk* chunk, const SampleClock& clock, std::vector<Chunk*>& free);
   TriggerResult trigger(const DumpTrigger& trigger, TriggerReply* reply = nullptr);
   /// Triggers and concluded dumps since the last call. Of triggers that nobody takes the first
   /// kMaxRecords wait; the rest is only counted.

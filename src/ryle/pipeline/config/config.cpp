@@ -80,6 +80,15 @@ std::optional<Rational> exact_rational(const std::string& text) {
   return Rational{num, den}.reduced();
 }
 
+/// Where a key of the observation file is that once was in another section; "" = it never was.
+std::string moved_key(std::string_view section, std::string_view key) {
+  if (section != "search") return "";
+  if (key == "trigger_socket") return "voltages.socket";
+  if (key == "trigger_ahead_s") return "voltages.ahead_s";
+  constexpr std::string_view kPrefix = "voltage_";
+  return key.starts_with(kPrefix) ? "voltages." + std::string(key.substr(kPrefix.size())) : "";
+}
+
 /// Reads the keys of one table into a struct, one call per key.
 class Parser {
  public:
@@ -107,6 +116,9 @@ class Parser {
     for (const auto& [key, node] : table_) {
       const auto found = std::find(names.begin(), names.end(), key.str());
       if (found != names.end()) continue;
+      if (const std::string now = moved_key(section_, key.str()); !now.empty())
+        throw ConfigError(fmt::format("{}: {}.{} is {} now", origin_(key.source()), section_,
+                                      std::string(key.str()), now));
       const std::string close = nearest_word(key.str(), names);
       std::string hint;
       for (const auto& [name, range] : known_) {

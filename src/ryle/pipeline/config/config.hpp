@@ -126,6 +126,8 @@ struct ChannelizeConfig {
   std::string window = "hamming";
   double kaiser_beta = 8;
   std::int64_t step_samples = 0;
+  std::int64_t fine_channels =
+      0;                  ///< spectra of an F-engine: channels made of each; 0 = as they are
   std::int64_t bits = 0;  ///< requantised to 8 or 4 bits; 32 = float; 0 = chosen (spectrum_bits)
   std::string rounding = "nearest_even";
   bool dither = true;
@@ -261,21 +263,25 @@ struct SearchSettings {
   std::int64_t max_pictures = 1000;
 };
 
-/// What else a live run does with its beams: folds a pulsar, keeps voltages.
+/// What else a live run does with its beams: folds a pulsar.
 struct SearchConfig : SearchSettings {
   double block_max_s = 1;
   std::int64_t blocks = 0;  ///< 0 = chosen
   std::string fold;         ///< ephemeris of a pulsar that a beam follows
   std::string fold_beam;
   std::int64_t fold_bins = 128;
-  double voltage_ring_s = 0;  ///< voltages kept for dumps; 0 = none
-  double voltage_trigger_snr = 10;
-  double voltage_margin_s = 0.1;
-  std::string voltage_window = "band";  ///< band | channel
-  double voltage_per_minute = 6;
-  double voltage_max_gib = 100;
-  std::string trigger_socket;  ///< others ask for dumps there; "" = nobody may
-  double trigger_ahead_s =
+};
+
+/// Received voltages that a live run keeps in memory, and dumps of them (docs/operator.md).
+struct VoltagesConfig {
+  double ring_s = 0;  ///< 0 = none
+  double trigger_snr = 10;
+  double margin_s = 0.1;
+  std::string window = "band";  ///< band | channel
+  double per_minute = 6;
+  double max_gib = 100;
+  std::string socket;  ///< others ask for dumps there; "" = nobody may
+  double ahead_s =
       60;  ///< its instant, or the middle of a span, may be so much later than the data
 };
 
@@ -310,6 +316,7 @@ struct ObservationConfig {
   ImageConfig image;
   BeamsConfig beams;
   SearchConfig search;
+  VoltagesConfig voltages;
   RuntimeConfig runtime;
 
   std::string path;             ///< of the observation file, for messages and relative names

@@ -240,6 +240,8 @@ void fields(V& v, ChannelizeConfig& c) {
   v("kaiser_beta", c.kaiser_beta, Range{0, 50}, "for window = \"kaiser\"");
   v("step_samples", c.step_samples, Range{0, 1 << 21},
     "samples between spectra; 0 = critically sampled");
+  v("fine_channels", c.fine_channels, Range{0, 65536, "as received"},
+    "packets of an F-engine: channels that each channel is cut into, an even number");
   v("bits", c.bits, Range{0, 32},
     "output: 8 or 4 bits, 16 for half floats, 32 for float; 0 = 8 live and on GPUs, 32 for "
     "recordings on the CPU, "
@@ -463,20 +465,24 @@ void fields(V& v, SearchConfig& c) {
     "ephemeris (.par) of a pulsar to fold in a beam; relative to the observation file");
   v("fold_beam", c.fold_beam, Choice{}, "name of that beam; \"\" = the nearest to the pulsar");
   v("fold_bins", c.fold_bins, Range{2, 65536}, "of the profile");
-  v("voltage_ring_s", c.voltage_ring_s, Range{0, 3600},
-    "received voltages kept in memory for NAME_voltages_NNNNN.h5 of candidates; 0 = none");
-  v("voltage_trigger_snr", c.voltage_trigger_snr, Range{0, 1e6},
-    "candidates from this S/N have their voltages written");
-  v("voltage_margin_s", c.voltage_margin_s, Range{0, 600}, "written before and after the pulse");
-  v("voltage_window", c.voltage_window, Choice{{"band", "channel"}},
+}
+
+template <class V>
+void fields(V& v, VoltagesConfig& c) {
+  v("ring_s", c.ring_s, Range{0, 3600},
+    "received voltages kept in memory for dumps, NAME_voltages_NNNNN.h5; 0 = none");
+  v("trigger_snr", c.trigger_snr, Range{0, 1e6},
+    "candidates of the search and events of images from this S/N have their voltages written");
+  v("margin_s", c.margin_s, Range{0, 600}, "written before and after what was asked for");
+  v("window", c.window, Choice{{"band", "channel"}},
     "band: one span for all channels; channel: spans that follow the pulse, a fraction of the "
     "bytes");
-  v("voltage_per_minute", c.voltage_per_minute, Range{0, 1e6}, "most dumps in a minute of data");
-  v("voltage_max_gib", c.voltage_max_gib, Range{0, 1e6}, "most bytes of dumps; 0 = no limit");
-  v("trigger_socket", c.trigger_socket, Choice{},
+  v("per_minute", c.per_minute, Range{0, 1e6}, "most dumps in a minute of data");
+  v("max_gib", c.max_gib, Range{0, 1e6}, "most bytes of dumps; 0 = no limit");
+  v("socket", c.socket, Choice{},
     "unix socket where `ryle trigger` and others ask for dumps, in the output directory; \"\" = "
     "none");
-  v("trigger_ahead_s", c.trigger_ahead_s, Range{0, 3600},
+  v("ahead_s", c.ahead_s, Range{0, 3600},
     "what is asked for there may lie so much later than the newest data");
 }
 
@@ -512,6 +518,7 @@ void sections(S&& section, ObservationConfig& c) {
   section("image", c.image);
   section("beams", c.beams);
   section("search", c.search);
+  section("voltages", c.voltages);
   section("runtime", c.runtime);
 }
 

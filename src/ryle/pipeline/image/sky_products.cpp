@@ -114,8 +114,11 @@ void require_sky_outputs(const ObservationConfig& config) {
 }
 
 SkyProducts::SkyProducts(const ObservationConfig& config, Observation observation,
-                         SkyMetadata metadata)
-    : config_(config), observation_(std::move(observation)), metadata_(std::move(metadata)) {
+                         SkyMetadata metadata, std::function<void(const ImageEvent&)> on_event)
+    : config_(config),
+      observation_(std::move(observation)),
+      metadata_(std::move(metadata)),
+      on_event_(std::move(on_event)) {
   if (metadata_.images_per_stack > 1)
     stack_ = std::make_unique<SkyStack>(metadata_.sky, metadata_.plane);
   make_parent(in_directory(config_, "x"));
@@ -435,6 +438,7 @@ void SkyProducts::note_events(std::span<const math::ImageTriggerEvent> events) {
     if (!light_curves_) open_store();
     light_curves_->append(event);
     ++events_;
+    if (on_event_) on_event_(event);
     if (config_.image.voevent) run_or_abandon([&] { publish_event(event); });
   }
 }

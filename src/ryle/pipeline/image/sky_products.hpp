@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,7 +47,9 @@ void require_sky_outputs(const ObservationConfig& config);
 /// A file that fails does not stop the others (output.on_disk_full).
 class SkyProducts {
  public:
-  SkyProducts(const ObservationConfig& config, Observation observation, SkyMetadata metadata);
+  /// @param on_event is told of every event of the trigger, after it is stored; may be empty
+  SkyProducts(const ObservationConfig& config, Observation observation, SkyMetadata metadata,
+              std::function<void(const ImageEvent&)> on_event = {});
   ~SkyProducts();
 
   void write(const RawImages& raw);
@@ -111,6 +114,7 @@ class SkyProducts {
   std::unique_ptr<SkyPictureSequence> frames_;
   std::unique_ptr<SkyMovie> movie_;
   std::unique_ptr<math::ImageTrigger> trigger_;
+  std::function<void(const ImageEvent&)> on_event_;
   struct Instant {
     std::int64_t start_tai_ns = 0;
     double length_s = 0;

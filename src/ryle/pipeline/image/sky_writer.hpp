@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "ryle/pipeline/image/sky_products.hpp"
@@ -18,8 +19,9 @@ namespace ryle::pipeline {
 /// - Ends when finish() has drained the queue, or when writing throws: failed() then.
 class SkyWriter {
  public:
+  /// @param on_event as of SkyProducts
   SkyWriter(const ObservationConfig& config, Observation observation, SkyMetadata metadata,
-            bool live);
+            bool live, std::function<void(const ImageEvent&)> on_event = {});
   ~SkyWriter();
 
   void offer(RawImages&& raw) { queue_.offer(std::move(raw)); }

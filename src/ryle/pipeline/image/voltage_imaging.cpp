@@ -181,7 +181,7 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
   metadata.metadata.implementation = chain_->implementation();
   metadata.targets = targets_;
   writer_ = std::make_unique<SkyWriter>(config_, std::move(observation), std::move(metadata),
-                                        metadata_.live);
+                                        metadata_.live, on_event_);
 }
 
 // Something came from an input that never sent before.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +36,10 @@ class SkyPath final : public SpectraNode {
   ~SkyPath() override;
 
   std::string node() const override { return "images"; }
+  /// Called on the writer's thread with every event of the trigger; before the first feed().
+  void set_on_event(std::function<void(const ImageEvent&)> on_event) {
+    on_event_ = std::move(on_event);
+  }
   void set_levels(const std::vector<double>& scale,
                   const std::vector<correlate::SamplerGain>& samplers) override;
 
@@ -70,6 +75,7 @@ class SkyPath final : public SpectraNode {
   ArrayLayout array_;
   SpectraMetadata metadata_;
   std::string command_line_;
+  std::function<void(const ImageEvent&)> on_event_;
   Cadence cadence_;
   Queue queue_;
   std::vector<WatchTarget> targets_;

@@ -54,7 +54,6 @@ BeamNode::BeamNode(const ObservationConfig& config, const StreamBeams& beams, Vo
   require_new_beam_files(config_, beam_names(beams_.setup));
   // With levels that the first samples set, the weights wait for them.
   if (beams_.setup.order == beamform::InputOrder::pairs) chain();
-  if (ring_ != nullptr && !config_.search.trigger_socket.empty()) open_trigger_socket();
 }
 
 BeamChain& BeamNode::chain() {
@@ -130,8 +129,6 @@ void BeamNode::find_absent(Tick first, std::int64_t n) {
 
 void BeamNode::finish(const std::map<std::string, std::string>& /*notes*/, RunSummary& summary) {
   chain().finish(summary);  // the last candidates
-  trigger_socket_.reset();
-  if (ring_ != nullptr) finish_ring(summary);
   summary.data_s = std::max(summary.data_s, data_s());
   chain_->report_loss(summary);
 }
@@ -144,18 +141,8 @@ std::string BeamNode::in_output_directory(const std::string& name) const {
   return (std::filesystem::path(config_.output.directory) / name).string();
 }
 
-void BeamNode::open_trigger_socket() {
-  std::error_code ignored;
-  std::filesystem::create_directories(config_.output.directory, ignored);
-  trigger_socket_ =
-      std::make_unique<TriggerSocket>(in_output_directory(config_.search.trigger_socket),
-                                      voltage_shape(config_, beams_.setup), *ring_);
-}
-
-// The search has closed its database before the last dumps were written.
-void BeamNode::finish_ring(RunSummary& summary) {
-  ring_->finish(summary);
-  if (!wants_search(config_.search)) return;  // no search, no database
+void BeamNode::append_voltages(RunSummary& summary) {
+  if (ring_ == nullptr || !wants_search(config_.search)) return;  // no search, no database
   const std::string path = in_output_directory(config_.output.name + ".sqlite");
   const VoltageRecords records = ring_->take_records();
   std::string reason = "the search has made no database";
@@ -191,7 +178,7 @@ SearchHooks BeamNode::hooks() {
   SearchHooks hooks;
   hooks.on_candidate = [this](const SearchCandidate& c, const std::string& beam) {
     ++candidates_;
-    if (ring_ != nullptr && c.snr >= config_.search.voltage_trigger_snr)
+    if (ring_ != nullptr && c.snr >= config_.voltages.trigger_snr)
       ring_->trigger({c.tai_ns, c.dm_pc_cm3, c.dm_error, c.width_s + 6 * c.scattering_s, c.snr,
                       beam, c.number});
   };
@@ -341,9 +328,10 @@ BeamMargins measure_beam_margins(const ObservationConfig& config, const BeamSetu
     stream = s;
     return std::vector<std::unique_ptr<BeamConsumer>>();
   });
-  constexpr std::int64_t kPacketSpectra = 128;
+  // Packets in pairs of antennas come whole.
+  const std::int64_t packet_spectra = setup.order == beamform::InputOrder::pairs ? 128 : 1;
   BeamInput input;
-  input.n_spectra = setup.max_spectra / kPacketSpectra * kPacketSpectra;
+  input.n_spectra = setup.max_spectra / packet_spectra * packet_spectra;
   const auto c = beamformer_config(setup);
   input.channel_stride_bytes = input.n_spectra * c.n_inputs() * bits_per_sample(setup.format) / 8;
   input.clock = setup.clock;

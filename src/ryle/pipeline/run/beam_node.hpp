@@ -12,24 +12,22 @@
 #include "ryle/pipeline/beam/beam_samples.hpp"
 #include "ryle/pipeline/beam/live_beams.hpp"
 #include "ryle/pipeline/beam/voltage_ring.hpp"
-#include "ryle/pipeline/run/trigger_socket.hpp"
 #include "ryle/pipeline/search/search_consumers.hpp"
 #include "ryle/pipeline/visibility/spectra_node.hpp"
 
 namespace ryle::pipeline {
 
 /// Spectra to beams and what is made of them: filterbanks, pictures, power against time, a search,
-/// a folded pulsar, and dumps of the voltages behind a candidate.
-/// - Thread: the engine's thread calls feed() and finish(); writers, search and ring have threads
-/// of their own.
+/// a folded pulsar. Candidates ask the ring of voltages for dumps.
+/// - Thread: the engine's thread calls feed() and finish(); writers and search have threads of
+/// their own.
 /// - Reads gulps of planar blocks, which it copies into the order of the beamformer, or packets
 /// that have that order already (pairs of antennas), as they are.
 /// - Gaps and segments are those of BeamChain.
 class BeamNode final : public SpectraNode {
  public:
-  /// Throws where a product cannot be made; nothing is opened but the socket of triggers.
-  /// @param ring of the chunks of the source; null: no voltages are kept. Must outlive the node's
-  /// last feed()
+  /// Throws where a product cannot be made; nothing is opened.
+  /// @param ring of the chunks of the source; null: no voltages are kept. Must outlive finish()
   BeamNode(const ObservationConfig& config, const StreamBeams& beams, VoltageRing* ring,
            const RunOptions& options);
 
@@ -45,6 +43,9 @@ class BeamNode final : public SpectraNode {
   /// Else packets as they came.
   bool reads_blocks() const { return beams_.setup.order != beamform::InputOrder::pairs; }
   void finish(const std::map<std::string, std::string>& notes, RunSummary& summary) override;
+  /// What became of triggers and dumps, into the database of the search, which is closed by then.
+  /// @pre finish() has returned, and that of the ring
+  void append_voltages(RunSummary& summary);
   bool failed() const override;
   double data_s() const override { return chain_ ? chain_->data_s() : 0; }
   double busy_s() const override { return copy_s_ + (chain_ ? chain_->busy_s() : 0); }
@@ -56,9 +57,7 @@ class BeamNode final : public SpectraNode {
  private:
   BeamChain& chain();
   std::string in_output_directory(const std::string& name) const;
-  void open_trigger_socket();
   void find_absent(Tick first, std::int64_t n);
-  void finish_ring(RunSummary& summary);
   std::vector<std::unique_ptr<BeamConsumer>> make_consumers(const BeamStream& stream);
   SearchHooks hooks();
 
@@ -66,7 +65,6 @@ class BeamNode final : public SpectraNode {
   StreamBeams beams_;
   VoltageRing* ring_;
   const RunOptions& options_;
-  std::unique_ptr<TriggerSocket> trigger_socket_;
   std::unique_ptr<BeamChain> chain_;  // its search has the ring
   bool on_devices_;
   BeamSamples samples_;

@@ -38,7 +38,7 @@ std::string_view key_of(std::string_view command) {
 
 CommandRequest CommandRequest::parse(std::string_view line) {
   static constexpr std::string_view kCommands[] = {"status", "mark",  "rotate", "stop",
-                                                   "start",  "gains", "beams"};
+                                                   "start",  "gains", "beams",  "dump"};
   const auto json = nlohmann::json::parse(line, nullptr, false);
   if (!json.is_object() || !json.contains("command") || !json["command"].is_string())
     throw ConfigError(R"(a JSON object is asked for, such as {"command": "status"})");
@@ -52,6 +52,12 @@ CommandRequest CommandRequest::parse(std::string_view line) {
   const std::string_view needed = key_of(request.command);
   for (const auto& [key, value] : json.items()) {
     if (key == "command") continue;
+    if (key == "seconds" && request.command == "dump") {
+      if (value.is_number()) request.seconds = value.get<double>();
+      if (!(request.seconds > 0 && request.seconds <= 3600))
+        throw ConfigError("\"seconds\" must be a number above 0, of at most 3600");
+      continue;
+    }
     if (key != needed && !(request.command == "stop" && key == "product"))
       throw ConfigError("\"" + request.command + "\" takes no \"" + key.substr(0, 64) + "\"");
     if (!value.is_string() || value.get<std::string>().empty() ||

@@ -13,10 +13,11 @@ namespace ryle::pipeline {
 
 /// One request: a JSON object on one line, {"command": "rotate"}.
 struct CommandRequest {
-  std::string command;  ///< status | mark | rotate | stop | start | gains | beams
+  std::string command;  ///< status | mark | rotate | stop | start | gains | beams | dump
   std::string text;     ///< of a mark
   std::string product;  ///< of start and stop; empty: the run
   std::string file;     ///< of gains and beams, absolute
+  double seconds = 0;   ///< of a dump; 0: all that is kept
 
   /// Throws ConfigError that says what would work: an unknown command or key, one too many or
   /// missing.

@@ -18,7 +18,9 @@ namespace {
 
 SpectraInput best2_input(const ObservationConfig& config) {
   SpectraInput input;
-  const LiveBeams live = live_beams(config);
+  LiveBeams live = live_beams(config);
+  const auto kept =
+      KeptChunks::add(config, live.receiver.chunk_spectra, best2_source_chunk_bytes, live.receiver);
   // Gains are told by line of the layout, which the packets of such an array reorder.
   const bool reordered = !std::is_sorted(live.input_line.begin(), live.input_line.end());
   if (reordered && !config.calibration.gains.empty() &&
@@ -34,7 +36,7 @@ SpectraInput best2_input(const ObservationConfig& config) {
   input.metadata.format = SampleFormat::ci4;
   input.metadata.four_bits = true;
   input.metadata.time_source = TimeSource::configured;
-  input.ring_bytes = best2_source_chunk_bytes(live.receiver);
+  input.kept = kept;
   input.pairs = live;
   input.open = [receiver = live.receiver] { return std::make_unique<Best2Source>(receiver); };
   input.simulate = [&config, live] { return std::make_unique<BeamSimulation>(config, live); };
@@ -44,10 +46,11 @@ SpectraInput best2_input(const ObservationConfig& config) {
 SpectraInput fengine_input(const ObservationConfig& config) {
   SpectraInput input;
   input.array = load_array(config, 0);
-  const FengineSourceConfig receiver = live_spectra_config(config, input.array);
+  FengineSourceConfig receiver = live_spectra_config(config, input.array);
   input.shape = fengine_layout(receiver).shape();
   input.metadata = live_spectra_metadata(receiver);
-  input.ring_bytes = fengine_source_chunk_bytes(receiver);
+  input.kept =
+      KeptChunks::add(config, receiver.chunk_spectra, fengine_source_chunk_bytes, receiver);
   input.open = [receiver] { return make_fengine_source(receiver); };
   input.simulate = [&config, array = input.array, receiver] {
     return std::make_unique<SpectraSimulation>(config, array, receiver);
@@ -58,10 +61,10 @@ SpectraInput fengine_input(const ObservationConfig& config) {
 SpectraInput spead_input(const ObservationConfig& config) {
   SpectraInput input;
   input.array = load_array(config, 0);
-  const SpeadSourceConfig receiver = live_spead_config(config, input.array);
+  SpeadSourceConfig receiver = live_spead_config(config, input.array);
   input.shape = receiver.shape();
   input.metadata = live_spead_metadata(receiver);
-  input.ring_bytes = spead_source_chunk_bytes(receiver);
+  input.kept = KeptChunks::add(config, receiver.chunk_spectra, spead_source_chunk_bytes, receiver);
   input.open = [receiver] { return std::make_unique<SpeadSource>(receiver); };
   return input;
 }
@@ -70,11 +73,11 @@ SpectraInput described_input(const ObservationConfig& config) {
   SpectraInput input;
   input.array = load_array(config, 0);
   const std::int64_t start = simulation_start_tai_ns(config);
-  const DescribedSourceConfig receiver =
-      live_described_config(config, input.array.n_inputs(), start);
+  DescribedSourceConfig receiver = live_described_config(config, input.array.n_inputs(), start);
   input.metadata = described_spectra_metadata(receiver);
   input.shape = described_shape(receiver);
-  input.ring_bytes = described_source_chunk_bytes(receiver);
+  input.kept =
+      KeptChunks::add(config, receiver.chunk_ticks, described_source_chunk_bytes, receiver);
   input.open = [receiver] { return std::make_unique<DescribedSpectraSource>(receiver); };
   input.simulate = [&config, array = input.array, start] {
     return std::make_unique<DescribedSimulation>(config, array, start);
@@ -92,7 +95,20 @@ std::int64_t cut_bytes(SpectraShape shape, std::int64_t integration_spectra) {
 
 double SpectraInput::bits_per_s() const {
   return static_cast<double>(bits_per_sample(shape.format) * shape.n_channels * shape.n_inputs) *
-         metadata.clock.rate_hz.value();
+         received.clock.rate_hz.value();
+}
+
+VoltageStream SpectraInput::voltages(const SpectraSource& source) const {
+  VoltageStream stream = spectra_voltages(shape, received.frequency, received.clock, array.name);
+  if (!pairs) {
+    stream.chunks.unpack = [&source](const Chunk& chunk, SpectraBlocks& blocks) {
+      source.unpack(chunk, blocks);
+    };
+    return stream;
+  }
+  stream.chunks.form.content = VoltageForm::Content::packets;
+  stream.input_line = pairs->input_line;
+  return stream;
 }
 
 SpectraInput spectra_input(const ObservationConfig& config) {
@@ -107,6 +123,12 @@ SpectraInput spectra_input(const ObservationConfig& config) {
                            "or replay a capture (\"pcap\")");
   input.metadata.max_gulp = input.shape.chunk_spectra;
   input.metadata.live = is_real_time(config);
+  input.received = input.metadata;
+  if (config.channelize.fine_channels > 0) {
+    input.fine = fine_setup(config, input.shape, input.received);
+    input.metadata = input.fine->metadata();
+  }
+  require_voltage_ring(config, input.metadata.frequency, input.metadata.clock.rate_hz.value());
   return input;
 }
 
@@ -118,16 +140,26 @@ bool makes_visibilities(const ObservationConfig& config) {
 }
 
 void require_products(const ObservationConfig& config) {
-  if (wants_images(config) || wants_visibilities(config) || wants_beams(config)) return;
+  if (wants_images(config) || wants_visibilities(config) || wants_beams(config) ||
+      keeps_voltages(config))
+    return;
   if (is_live_samples(config.source) && makes_visibilities(config)) return;
   throw ConfigError(
       "the data would become nothing: set one of output.ms, output.uvfits and output.uvh5 for "
       "visibilities, image.cadence_s, the length of an image in seconds, or beams.file, the "
-      "directions of beams");
+      "directions of beams, or voltages.ring_s, the last seconds kept for dumps");
 }
 
 StreamBeams beams_of(const ObservationConfig& config, const SpectraInput& input) {
-  if (!input.pairs) return stream_beams(config, input.array, input.metadata);
+  if (!input.beams_of_pairs()) {
+    StreamBeams beams = stream_beams(config, input.array, input.metadata);
+    if (input.pairs && !input.pairs->file.gains.empty()) {  // in the order of the packets
+      beams.setup.file.gains.clear();
+      for (const std::int64_t line : beams.inputs.order)
+        beams.setup.file.gains.push_back(input.pairs->file.gains[line]);
+    }
+    return beams;
+  }
   StreamBeams beams;
   beams.setup = beam_setup(config, *input.pairs);
   return beams;
@@ -141,18 +173,25 @@ bool Nodes::reads_blocks() const {
 }
 
 Nodes make_nodes(const ObservationConfig& config, const ArrayLayout& array,
-                 const SpectraMetadata& metadata, const StreamBeams* beams, VoltageRing* ring,
+                 const SpectraMetadata& metadata, const StreamBeams* beams, VoltageNode* voltages,
                  bool visibilities, const RunOptions& options) {
   Nodes nodes;
-  if (wants_images(config))
-    nodes.all.push_back(std::make_unique<SkyPath>(config, array, metadata, options.command_line));
+  if (wants_images(config)) {
+    auto node = std::make_unique<SkyPath>(config, array, metadata, options.command_line);
+    if (voltages != nullptr)
+      node->set_on_event([voltages](const ImageEvent& event) {
+        voltages->note_event(event.tai_ns, event.duration_s, event.snr);
+      });
+    nodes.all.push_back(std::move(node));
+  }
   if (visibilities && wants_visibilities(config)) {
     auto node = std::make_unique<SpectraDumps>(config, array, metadata, options.command_line);
     nodes.visibilities = node.get();
     nodes.all.push_back(std::move(node));
   }
   if (beams != nullptr) {
-    auto node = std::make_unique<BeamNode>(config, *beams, ring, options);
+    auto node = std::make_unique<BeamNode>(
+        config, *beams, voltages != nullptr ? &voltages->ring() : nullptr, options);
     nodes.beams = node.get();
     nodes.all.push_back(std::move(node));
   }
@@ -161,32 +200,30 @@ Nodes make_nodes(const ObservationConfig& config, const ArrayLayout& array,
 
 MemoryItems graph_memory(const ObservationConfig& config, const SpectraInput& input,
                          const std::optional<PlannedImages>& images) {
-  std::int64_t ring_bytes = input.ring_bytes, voltages_bytes = 0;
-  if (input.pairs) {
-    Best2SourceConfig receiver = input.pairs->receiver;
-    receiver.n_chunks -= static_cast<int>(voltage_ring_chunks(config, *input.pairs));
-    ring_bytes = best2_source_chunk_bytes(receiver);
-    voltages_bytes = input.ring_bytes - ring_bytes;
-  }
-  MemoryItems items{{"ring of chunks", ring_bytes}};
-  if (wants_images(config) || wants_visibilities(config) || !input.pairs)
+  MemoryItems items{{"ring of chunks", input.kept.receiver_bytes}};
+  if (wants_images(config) || wants_visibilities(config) || !input.beams_of_pairs())
     items.emplace_back("blocks of one chunk", spectra_blocks_bytes(input.shape));
+  if (input.fine) items.emplace_back("finer channels", input.fine->memory_bytes());
   if (images) append_image_memory(config, input.array.n_inputs(), input.metadata, *images, items);
   if (images)
     items.emplace_back("blocks cut at the end of an image",
-                       cut_bytes(input.shape, images->sky.n_spectra_per_image));
+                       cut_bytes(input.node_shape(), images->sky.n_spectra_per_image));
   if (wants_visibilities(config)) {
     const auto correlator = spectra_chain_setup(config, input.array.n_inputs(), input.metadata);
     items.emplace_back("blocks cut at the end of a dump",
-                       cut_bytes(input.shape, correlator.spectra_per_dump));
+                       cut_bytes(input.node_shape(), correlator.spectra_per_dump));
     items.emplace_back("correlator of the visibilities", correlator_bytes(correlator));
-    items.push_back(waiting_dumps(config, input.array.n_inputs(), input.shape.n_channels));
+    items.push_back(
+        waiting_dumps(config, input.array.n_inputs(), input.metadata.frequency.n_channels));
   }
   if (wants_beams(config)) {
     const auto beams = beams_memory(config, beams_of(config, input).setup);
     items.insert(items.end(), beams.begin(), beams.end());
   }
-  if (voltages_bytes > 0) items.emplace_back("ring of voltages", voltages_bytes);
+  if (keeps_voltages(config)) {
+    items.emplace_back("ring of voltages", input.kept.voltages_bytes);
+    if (!input.pairs) items.emplace_back("blocks of a dump", spectra_blocks_bytes(input.shape));
+  }
   return items;
 }
 

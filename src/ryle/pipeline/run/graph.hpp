@@ -11,6 +11,8 @@
 #include "ryle/pipeline/beam/live_beams.hpp"
 #include "ryle/pipeline/run/beam_node.hpp"
 #include "ryle/pipeline/run/run_memory.hpp"
+#include "ryle/pipeline/run/voltage_node.hpp"
+#include "ryle/pipeline/visibility/fine_spectra.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
 #include "ryle/pipeline/visibility/spectra_dumps.hpp"
 #include "ryle/pipeline/visibility/spectra_metadata.hpp"
@@ -19,24 +21,33 @@
 /// The graph of a run: a source, and the nodes that read what comes of it. Every source feeds every
 /// node that the observation asks for.
 ///
-///     samples ── channelizer ─┐
-///     spectra ────────────────┴─ visibilities (correlator, writers)
-///                              ├─ images (imager, or correlator and imager; writers, trigger)
-///                              └─ beams (beamformer, filterbanks, search, fold, dumps)
+///     samples ─┬─ channelizer ─┐
+///     spectra ─┼─(finer ones)──┴─ visibilities (correlator, writers)
+///              │                ├─ images (imager, or correlator and imager; writers, trigger)
+///              │                └─ beams (beamformer, filterbanks, search, fold)
+///              └─ voltages (ring of the last seconds, dumps that beams, images and others ask for)
 namespace ryle::pipeline {
 
 /// A live source of spectra as the observation describes it; nothing is opened yet. A new format is
 /// one more case of spectra_input().
 struct SpectraInput {
-  ArrayLayout array;  ///< inputs in the order of the samples
-  SpectraShape shape;
-  SpectraMetadata metadata;
-  std::int64_t ring_bytes = 0;     ///< of the chunks between the receiver and the engines
+  ArrayLayout array;               ///< inputs in the order of the samples
+  SpectraShape shape;              ///< as received
+  SpectraMetadata received;        ///< what is known of that
+  std::optional<FineSetup> fine;   ///< channelize.fine_channels
+  SpectraMetadata metadata;        ///< of what nodes read: `received`, or the finer channels
+  KeptChunks kept;                 ///< between receiver and engines, and in the ring of voltages
   std::optional<LiveBeams> pairs;  ///< packets whose order the beamformer takes as it is
   std::function<std::unique_ptr<SpectraSource>()> open;
   std::function<std::unique_ptr<PacketSimulation>()> simulate;
 
+  /// Of the blocks that nodes read.
+  SpectraShape node_shape() const { return fine ? fine->shape() : shape; }
+  /// The beamformer reads the packets as they come, not blocks.
+  bool beams_of_pairs() const { return pairs && !fine; }
   double bits_per_s() const;
+  /// What a ring of voltages keeps of it. @param source that open() gave
+  VoltageStream voltages(const SpectraSource& source) const;
 };
 /// Throws ConfigError for what is missing.
 SpectraInput spectra_input(const ObservationConfig& config);
@@ -60,8 +71,9 @@ struct Nodes {
 };
 /// Those that the observation asks for, the visibilities unless something else makes them.
 /// @param beams null: none
+/// @param voltages asked for dumps by candidates and events of images; null: none are kept
 Nodes make_nodes(const ObservationConfig& config, const ArrayLayout& array,
-                 const SpectraMetadata& metadata, const StreamBeams* beams, VoltageRing* ring,
+                 const SpectraMetadata& metadata, const StreamBeams* beams, VoltageNode* voltages,
                  bool visibilities, const RunOptions& options);
 
 /// What a live run of spectra allocates, item by item: `ryle plan` prints it, the run requires it

@@ -34,6 +34,10 @@ CommandResult LivePath::set_gains(const std::string&) {
 CommandResult LivePath::set_beams(const std::string&) {
   return CommandResult::refused("this run makes no beams that can be pointed anew");
 }
+CommandResult LivePath::dump(double) {
+  return CommandResult::refused(
+      "this run keeps no voltages that could be dumped; set voltages.ring_s and start it again");
+}
 CommandResult LivePath::switch_product(const std::string& product, bool) {
   return CommandResult::refused(
       "\"" + product +
@@ -102,6 +106,7 @@ CommandResult LiveLoop::carry_out(const CommandRequest& request, RunSummary& sum
   if (request.command == "rotate") return path_.rotate();
   if (request.command == "gains") return path_.set_gains(request.file);
   if (request.command == "beams") return path_.set_beams(request.file);
+  if (request.command == "dump") return path_.dump(request.seconds);
   if (!request.product.empty())
     return path_.switch_product(request.product, request.command == "start");
   if (request.command == "mark") {

@@ -45,6 +45,8 @@ class LivePath {
   virtual CommandResult set_gains(const std::string& file);
   /// Directions and weights of the beams from now on. @param file as beams.file
   virtual CommandResult set_beams(const std::string& file);
+  /// Writes the voltages of the last seconds; 0 = all that are kept.
+  virtual CommandResult dump(double seconds);
   /// Begins or ends one product while the others go on.
   virtual CommandResult switch_product(const std::string& product, bool on);
 };

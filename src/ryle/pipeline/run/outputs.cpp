@@ -52,8 +52,8 @@ std::vector<Use> outputs_of(const ObservationConfig& config) {
     if (wants_search(config.search))
       for (const char* suffix : {".cand", ".cands", ".singlepulse", ".csv", ".sqlite"})
         add_here(name + suffix, "candidates of the search");
-    add_here(config.search.trigger_socket, "search.trigger_socket");
   }
+  add_here(config.voltages.socket, "voltages.socket");
   add(config.runtime.metrics_file, "runtime.metrics_file");
   add_here(config.runtime.command_socket, "runtime.command_socket");
   return uses;

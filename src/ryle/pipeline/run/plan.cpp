@@ -149,10 +149,13 @@ void note_phase_center(const std::string& warning, Plan& plan) {
 }
 
 constexpr const char* kSampleNode = "channelizer, visibilities";
+constexpr const char* kFineNode = "finer channels";
 
 // The node whose spectra others read; "" = those of the source.
 std::string channelizer_of(const ObservationConfig& config) {
-  return config.source.kind != "file" && is_live_samples(config.source) ? kSampleNode : "";
+  if (config.source.kind == "file") return "";
+  if (is_live_samples(config.source)) return kSampleNode;
+  return config.channelize.fine_channels > 0 ? kFineNode : "";
 }
 
 std::vector<std::string> visibility_products(const ObservationConfig& config) {
@@ -177,7 +180,6 @@ std::vector<std::string> beam_products(const ObservationConfig& config) {
   if (config.beams.filterbank) products.emplace_back("filterbanks");
   if (config.beams.power_s > 0) products.emplace_back("power against time");
   if (!config.search.fold.empty()) products.emplace_back("folded pulsar");
-  if (config.search.voltage_ring_s > 0) products.emplace_back("dumps of voltages");
   return products;
 }
 
@@ -237,6 +239,15 @@ double measure_correlator(const ObservationConfig& config, std::int64_t n_inputs
   return run_for(0.4);
 }
 
+/// The ring keeps chunks as they are: it takes no time of the engines.
+void plan_voltages(const ObservationConfig& config, Plan& plan) {
+  if (!keeps_voltages(config)) return;
+  plan.ports.emplace_back(
+      "voltages",
+      fmt::format("the last {:.6g} s as received, dumped when asked for", config.voltages.ring_s));
+  plan.nodes.push_back({"voltages", 0, "", {"dumps of voltages"}});
+}
+
 /// Nodes take turns on the engines' thread: together they need the sum of their times.
 void conclude_margins(Plan& plan) {
   double seconds_per_s = 0;
@@ -245,21 +256,54 @@ void conclude_margins(Plan& plan) {
   if (seconds_per_s > 0) plan.predicted_margin = 1 / seconds_per_s;
 }
 
+/// Seconds of data per second that received channels are cut into finer ones, on random codes.
+double measure_fine(const ObservationConfig& config, const FineSetup& setup) {
+  FineSpectra fine(Queue::cpu(static_cast<int>(config.runtime.threads)), setup,
+                   [](const SpectraGulp&, std::int64_t, std::int64_t, const SampleClock&) {});
+  const SpectraShape& shape = setup.coarse;
+  SpectraBlocks blocks(shape);
+  for (std::int64_t k = 0; k < blocks.bytes.size(); ++k)
+    blocks.bytes.data()[k] = static_cast<std::byte>(mix64(static_cast<std::uint64_t>(k)));
+  SpectraGulp gulp;
+  gulp.blocks = blocks.view;
+  gulp.n_spectra = shape.chunk_spectra;
+  std::int64_t first = 0;
+  while (fine.busy_s() < 0.4) {
+    fine.feed(gulp, first, 0, setup.received.clock);
+    first += gulp.n_spectra;
+  }
+  return setup.received.clock.seconds(first) / fine.busy_s();
+}
+
+void plan_fine(const ObservationConfig& config, const FineSetup& setup, Plan& plan) {
+  const SpectraMetadata fine = setup.metadata();
+  plan.ports.emplace_back(
+      kFineNode,
+      fmt::format("[channel {}][block][input {}] {}, {:.6g} Hz wide, {} taps x {} points",
+                  fine.frequency.n_channels, setup.coarse.n_inputs, name(fine.format),
+                  fine.frequency.channel_width_hz, setup.channelize.n_taps,
+                  setup.channelize.n_channels));
+  plan.nodes.push_back({kFineNode, measure_fine(config, setup), "", {}});
+}
+
 /// Live packets of spectra.
 void plan_live_spectra(const ObservationConfig& config, Plan& plan) {
   require_products(config);
   const SpectraInput input = spectra_input(config);
   const FrequencyAxis& axis = input.metadata.frequency;
-  plan.title = fmt::format("{} live: {} inputs x {} channels of {:.6g} kHz", config.source.format,
-                           input.array.n_inputs(), axis.n_channels, axis.channel_width_hz * 1e-3);
-  plan.ports = {{"spectra", input.pairs
-                                ? fmt::format("[channel {}][packet][pair][128][2] {}",
-                                              axis.n_channels, name(input.shape.format))
-                                : fmt::format("[channel {}][block][input {}] {}", axis.n_channels,
-                                              input.array.n_inputs(), name(input.shape.format))}};
+  const FrequencyAxis& received = input.received.frequency;
+  plan.title =
+      fmt::format("{} live: {} inputs x {} channels of {:.6g} kHz", config.source.format,
+                  input.array.n_inputs(), received.n_channels, received.channel_width_hz * 1e-3);
+  plan.ports = {
+      {"spectra", input.pairs ? fmt::format("[channel {}][packet][pair][128][2] {}",
+                                            received.n_channels, name(input.shape.format))
+                              : fmt::format("[channel {}][block][input {}] {}", received.n_channels,
+                                            input.array.n_inputs(), name(input.shape.format))}};
   plan.input_gbps = 1e-9 * input.bits_per_s();
   const auto images = plan_live_images(config, input.array, input.metadata);
   add_memory(config, graph_memory(config, input, images), plan);
+  if (input.fine) plan_fine(config, *input.fine, plan);
   if (wants_images(config)) {
     plan_images(config, input.array, axis, input.metadata.clock, 0, plan);
     plan.nodes.push_back({"images",
@@ -274,10 +318,11 @@ void plan_live_spectra(const ObservationConfig& config, Plan& plan) {
         fmt::format("[channel {}][pair {}], {:.6g} s a dump", axis.n_channels,
                     n_pairs(input.array.n_inputs()), config.correlate.integration_s));
     plan.nodes.push_back({"visibilities",
-                          measure_correlator(config, input.array.n_inputs(), input.metadata), "",
-                          visibility_products(config)});
+                          measure_correlator(config, input.array.n_inputs(), input.metadata),
+                          channelizer_of(config), visibility_products(config)});
   }
   if (wants_beams(config)) plan_beams(config, beams_of(config, input).setup, plan);
+  plan_voltages(config, plan);
   conclude_margins(plan);
   warn_if_too_slow(config, plan);
 }
@@ -298,6 +343,20 @@ bool plan_recorded_spectra(const ObservationConfig& config, Plan& plan) {
   plan_images(config, array, info.frequency, info.clock, info.n_ticks, plan);
   add_memory(config, {{"all-sky imager", plan.sky->bytes}}, plan);
   return true;
+}
+
+// The ring of live time samples, and what it takes.
+void plan_sample_voltages(const ObservationConfig& config, const SampleMetadata& metadata,
+                          const SpectraMetadata& spectra, Plan& plan) {
+  require_voltage_ring(config, spectra.frequency, spectra.clock.rate_hz.value());
+  const std::int64_t chunks =
+      voltage_ring_chunks(config, metadata.clock.rate_hz.value(), metadata.max_feed_ticks);
+  if (chunks > 0)
+    add_memory(config,
+               {{"ring of voltages",
+                 chunks * metadata.max_feed_ticks * metadata.layout.sample_stride_bits / 8}},
+               plan);
+  plan_voltages(config, plan);
 }
 
 // 1 - r_h(tau): what a delay difference left in the voltages costs (correlate.md 9).
@@ -389,6 +448,7 @@ Plan make_plan(const ObservationConfig& config) {
     add_memory(config, beams_memory(config, beams), plan);
     plan_beams(config, beams, plan);
   }
+  if (config.source.kind != "file") plan_sample_voltages(config, metadata, spectra, plan);
   conclude_margins(plan);
   plan.implementations = {std::string(chain.channelizer().implementation()),
                           std::string(chain.correlator().implementation())};

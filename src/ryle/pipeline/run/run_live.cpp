@@ -49,19 +49,39 @@ Mwa32tSourceConfig source_config(const ObservationConfig& config, const SampleMe
 
 /// A receiver of time samples as the observation describes it; nothing is opened yet.
 struct SampleReceiver {
-  std::int64_t chunk_bytes = 0;
+  KeptChunks kept;
   std::function<std::unique_ptr<ChunkSource>()> open;
 };
 
 SampleReceiver sample_receiver(const ObservationConfig& config, const SampleMetadata& metadata) {
   if (is_described(config.source)) {
-    const auto receiver =
-        live_described_config(config, metadata.n_inputs, metadata.clock.epoch_tai_ns);
-    return {described_source_chunk_bytes(receiver),
-            [receiver] { return std::make_unique<DescribedSampleSource>(receiver); }};
+    auto receiver = live_described_config(config, metadata.n_inputs, metadata.clock.epoch_tai_ns);
+    const auto kept =
+        KeptChunks::add(config, receiver.chunk_ticks, described_source_chunk_bytes, receiver);
+    return {kept, [receiver] { return std::make_unique<DescribedSampleSource>(receiver); }};
   }
-  const auto receiver = source_config(config, metadata);
-  return {mwa32t_source_chunk_bytes(receiver), [receiver] { return make_mwa32t_source(receiver); }};
+  auto receiver = source_config(config, metadata);
+  const auto kept =
+      KeptChunks::add(config, receiver.chunk_ticks, mwa32t_source_chunk_bytes, receiver);
+  return {kept, [receiver] { return make_mwa32t_source(receiver); }};
+}
+
+/// What a ring of voltages keeps of them. @param frequency of the channels made of the samples
+VoltageStream sample_voltages(const SampleMetadata& metadata, const FrequencyAxis& frequency,
+                              const std::string& telescope) {
+  VoltageStream stream;
+  VoltageForm& form = stream.chunks.form;
+  form.content = VoltageForm::Content::samples;
+  form.n_rows = 1;
+  form.n_inputs = metadata.n_inputs;
+  form.layout = metadata.layout;
+  form.reference_hz = metadata.reference_hz;
+  form.inverted_band = metadata.inverted_band;
+  stream.chunks.chunk_ticks = metadata.max_feed_ticks;
+  stream.frequency = frequency;
+  stream.clock = metadata.clock;
+  stream.telescope = telescope;
+  return stream;
 }
 
 bool from_own_clock(const ObservationConfig& config) {
@@ -107,31 +127,32 @@ class LiveRun final : public LivePath {
   }
 
   void take(Chunk* chunk) override {
-    if (samples_) {
-      samples_->feed(chunk->payload.data(), chunk->first_tick, chunk->n_ticks, chunk->absent,
-                     chunk->segment, source_->info().clock);
-      data_tai_ns_ = samples_->data_tai_ns();
-      source_->release(chunk);
-      return;
-    }
-    const SampleClock clock = spectra_source_->clock(chunk->segment);
+    const SampleClock clock =
+        spectra_source_ != nullptr ? spectra_source_->clock(chunk->segment) : source_->info().clock;
     data_tai_ns_ = clock.tai_ns(chunk->first_tick + chunk->n_ticks);
+    received_s_ += clock.seconds(chunk->n_ticks);
+    if (spectra_source_ == nullptr) {
+      if (samples_)
+        samples_->feed(chunk->payload.data(), chunk->first_tick, chunk->n_ticks, chunk->absent,
+                       chunk->segment, clock);
+      return keep(chunk, clock);
+    }
     SpectraGulp gulp;
     if (spectra_) {
       spectra_source_->unpack(*chunk, *spectra_);
       gulp.blocks = spectra_->blocks();
-      gulp.device = &device_blocks_;
-      device_blocks_.renew(gulp.blocks);
+      if (!fine_) share(gulp);
     }
-    if (pairs_ != nullptr && nodes_.beams != nullptr) feed_pairs(*chunk, gulp.device);
-    keep(chunk);
+    if (input_->beams_of_pairs() && nodes_.beams != nullptr) feed_pairs(*chunk, gulp.device);
+    keep(chunk, clock);
     if (!spectra_) return;
     gulp.n_spectra = spectra_->n_spectra;
     gulp.valid = spectra_->valid();
     gulp.valid_words = spectra_->mask.words;
     gulp.valid_channel_stride_words = spectra_->mask.channel_stride_words;
+    if (fine_) return fine_->feed(gulp, spectra_->first_spectrum, spectra_->segment, clock);
     for (const auto& node : nodes_.all)
-      if (pairs_ == nullptr || node.get() != nodes_.beams)
+      if (!input_->beams_of_pairs() || node.get() != nodes_.beams)
         node->feed(gulp, spectra_->first_spectrum, spectra_->segment, clock);
   }
   // One of them that has failed ends the run: the observation asks for all.
@@ -140,11 +161,12 @@ class LiveRun final : public LivePath {
            std::any_of(nodes_.all.begin(), nodes_.all.end(), [](auto& n) { return n->failed(); });
   }
   double data_s() const override {
-    return samples_ ? samples_->data_s() : nodes_.all.front()->data_s();
+    if (samples_) return samples_->data_s();
+    return nodes_.all.empty() ? received_s_ : nodes_.all.front()->data_s();
   }
   double busy_s() const override {
     if (samples_) return samples_->busy_s();
-    double busy_s = 0;
+    double busy_s = fine_ ? fine_->busy_s() : 0;
     for (const auto& node : nodes_.all) busy_s += node->busy_s();
     return busy_s;
   }
@@ -172,18 +194,23 @@ class LiveRun final : public LivePath {
       return CommandResult::refused(
           "this run makes several products of the same data, of which not all can take new gains "
           "while it goes on; set calibration.gains and start it again");
-    if (nodes_.beams != nullptr && pairs_ != nullptr)
-      return nodes_.beams->steer(with_gains(*best2_, nodes_.beams->file(), file));
+    if (nodes_.beams != nullptr && input_ && input_->beams_of_pairs())
+      return nodes_.beams->steer(with_gains(*input_->pairs, nodes_.beams->file(), file));
     if (samples_) return samples_->set_gains(file);
     return nodes_.visibilities != nullptr ? nodes_.visibilities->set_gains(file, data_tai_ns_)
                                           : LivePath::set_gains(file);
   }
   CommandResult set_beams(const std::string& file) override {
     if (nodes_.beams == nullptr) return LivePath::set_beams(file);
-    if (pairs_ != nullptr) return nodes_.beams->steer(ordered_beams(config_, file));
+    if (input_ && input_->beams_of_pairs())
+      return nodes_.beams->steer(ordered_beams(config_, file));
     ObservationConfig config = config_;
     config.beams.file = file;
-    return nodes_.beams->steer(stream_beams(config, array_, beams_read_).setup.file);
+    return nodes_.beams->steer(input_ ? beams_of(config, *input_).setup.file
+                                      : stream_beams(config, array_, beams_read_).setup.file);
+  }
+  CommandResult dump(double seconds) override {
+    return voltages_ ? voltages_->dump(seconds, data_tai_ns_) : LivePath::dump(seconds);
   }
   CommandResult switch_product(const std::string& product, bool on) override {
     if (samples_) return samples_->switch_product(product, on);
@@ -195,8 +222,10 @@ class LiveRun final : public LivePath {
  private:
   template <class Sky>
   void simulate(std::unique_ptr<Sky> sky) {
-    samples_->set_marks(sky->marks());
-    samples_->set_flux_scale(sky->jy_per_count2());
+    if (samples_) {
+      samples_->set_marks(sky->marks());
+      samples_->set_flux_scale(sky->jy_per_count2());
+    }
     simulation_ = std::move(sky);
   }
 
@@ -211,7 +240,7 @@ class LiveRun final : public LivePath {
     if (makes_visibilities(config_))
       low_center_ = require_live_phase_center(config_, array, metadata.clock.epoch_tai_ns);
     const SampleReceiver receiver = sample_receiver(config_, metadata);
-    planned_bytes_ = receiver.chunk_bytes;
+    planned_bytes_ = receiver.kept.receiver_bytes + receiver.kept.voltages_bytes;
     require_memory(config_, planned_bytes_);
     const SpectraUse use{makes_visibilities(config_),
                          wants_images(config_) || wants_beams(config_)};
@@ -219,6 +248,8 @@ class LiveRun final : public LivePath {
                                             options_.command_line, use);
     require_memory(config_, planned_bytes_ + samples_->memory_bytes());
     SpectraMetadata spectra = samples_->spectra();
+    require_voltage_ring(config_, spectra.frequency, spectra.clock.rate_hz.value());
+    if (!use.visibilities && !use.nodes) samples_.reset();  // voltages alone need no channels
     if (config_.source.kind == "simulator") {
       const std::int64_t start = metadata.clock.epoch_tai_ns;
       if (is_described(config_.source))
@@ -227,24 +258,26 @@ class LiveRun final : public LivePath {
         simulate(std::make_unique<Simulation>(config_, start));
       spectra.jy_per_count2 = simulation_->jy_per_count2();
     }
+    source_ = receiver.open();
+    if (keeps_voltages(config_))
+      open_voltages(sample_voltages(metadata, spectra.frequency, array.name));
     if (use.nodes) {
       std::optional<StreamBeams> beams;
       if (wants_beams(config_)) beams = stream_beams(config_, array, spectra);
       array_ = array;
       beams_read_ = spectra;
-      nodes_ =
-          make_nodes(config_, array, spectra, beams ? &*beams : nullptr, nullptr, false, options_);
+      nodes_ = make_nodes(config_, array, spectra, beams ? &*beams : nullptr, voltages_.get(),
+                          false, options_);
       std::vector<SpectraNode*> readers;
       for (const auto& node : nodes_.all) readers.push_back(node.get());
       samples_->set_nodes(std::move(readers));
     }
-    source_ = receiver.open();
     bits_per_s_ =
         static_cast<double>(metadata.layout.sample_stride_bits) * metadata.clock.rate_hz.value();
   }
 
   void open_spectra() {
-    SpectraInput input = spectra_input(config_);
+    SpectraInput& input = input_.emplace(spectra_input(config_));
     time_source_ = input.metadata.time_source;
     // Before anything is opened: a run that does not fit must not take the ports of one that does.
     planned_bytes_ = total_bytes(
@@ -252,25 +285,18 @@ class LiveRun final : public LivePath {
     require_memory(config_, planned_bytes_);
     std::optional<StreamBeams> beams;
     if (wants_beams(config_)) beams = beams_of(config_, input);
-    array_ = input.array;
-    beams_read_ = input.metadata;
-    best2_ = input.pairs;
     auto source = input.open();
     spectra_source_ = source.get();
     pairs_ = dynamic_cast<const Best2Source*>(source.get());
     source_ = std::move(source);
-    if (input.pairs && voltage_ring_chunks(config_, *input.pairs) > 0) {
-      ring_ = std::make_unique<VoltageRing>(
-          voltage_ring_config(config_, *input.pairs, options_.command_line));
-      // The first lap through gigabytes must not wait for the system to give them.
-      spectra_source_->poison(std::byte{0});
-    }
+    if (keeps_voltages(config_)) open_voltages(input.voltages(*spectra_source_));
     if (config_.source.kind == "simulator") {
       simulation_ = input.simulate();
       input.metadata.jy_per_count2 = simulation_->jy_per_count2();
     }
     nodes_ = make_nodes(config_, input.array, input.metadata, beams ? &*beams : nullptr,
-                        ring_.get(), true, options_);
+                        voltages_.get(), true, options_);
+    if (input.fine) open_fine(input);
     const auto memory = config_.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
     if (nodes_.reads_blocks()) spectra_ = std::make_unique<SpectraBlocks>(input.shape, memory);
     bits_per_s_ = input.bits_per_s();
@@ -292,20 +318,56 @@ class LiveRun final : public LivePath {
     nodes_.beams->feed(input);
   }
 
+  // Finer channels of the spectra, for all nodes.
+  void open_fine(const SpectraInput& input) {
+    auto to_nodes = [this](SpectraGulp gulp, std::int64_t first, std::int64_t segment,
+                           const SampleClock& clock) {
+      share(gulp);
+      for (const auto& node : nodes_.all) {
+        if (!fine_begun_) node->set_levels(fine_->scale(), fine_->samplers());
+        node->feed(gulp, first, segment, clock);
+      }
+      fine_begun_ = true;
+    };
+    fine_ = std::make_unique<FineSpectra>(Queue::cpu(static_cast<int>(config_.runtime.threads)),
+                                          *input.fine, std::move(to_nodes));
+  }
+
+  // Blocks go to a device once, whoever reads them.
+  void share(SpectraGulp& gulp) {
+    gulp.device = &device_blocks_;
+    device_blocks_.renew(gulp.blocks);
+  }
+
+  void open_voltages(const VoltageStream& stream) {
+    voltages_ = std::make_unique<VoltageNode>(
+        config_, voltage_ring_config(config_, stream, options_.command_line), *source_);
+  }
+
   // In the ring of voltages, or back to the receiver.
-  void keep(Chunk* chunk) {
-    if (!ring_) return source_->release(chunk);
-    freed_.clear();
-    ring_->take(chunk, freed_);
-    for (Chunk* old : freed_) source_->release(old);
+  void keep(Chunk* chunk, const SampleClock& clock) {
+    if (voltages_) return voltages_->take(chunk, clock);
+    source_->release(chunk);
   }
 
   void finish(RunSummary& summary) {
     const std::map<std::string, std::string> notes = ingest_notes(summary);
     DeviceLoss lost;  // all are published first
+    if (fine_) {
+      lost.guard_end([&] { fine_->flush(); });
+      summary.implementations.emplace_back(fine_->implementation());
+    }
     if (samples_) lost.guard_end([&] { samples_->finish(summary, notes); });
     for (const auto& node : nodes_.all) lost.guard_end([&] { node->finish(notes, summary); });
+    if (voltages_) finish_voltages(summary);
     lost.report(summary);
+  }
+
+  // After the last candidates and events.
+  void finish_voltages(RunSummary& summary) {
+    voltages_->finish(summary);
+    if (nodes_.beams != nullptr) nodes_.beams->append_voltages(summary);
+    summary.data_s = std::max(summary.data_s, data_s());
   }
 
   std::map<std::string, std::string> ingest_notes(const RunSummary& summary) const {
@@ -324,21 +386,22 @@ class LiveRun final : public LivePath {
   std::string low_center_;  // a warning about the phase center, or ""
   TimeSource time_source_ = TimeSource::configured;
   std::int64_t planned_bytes_ = 0, data_tai_ns_ = 0;
-  double bits_per_s_ = 0;
+  double bits_per_s_ = 0, received_s_ = 0;
   ArrayLayout array_;
-  SpectraMetadata beams_read_;      // spectra that beams are made of
-  std::optional<LiveBeams> best2_;  // packets in pairs of antennas
+  SpectraMetadata beams_read_;         // spectra that beams are made of
+  std::optional<SpectraInput> input_;  // a source of spectra
   std::unique_ptr<ChunkSource> source_;
   SpectraSource* spectra_source_ = nullptr;  // the same, of spectra
   const Best2Source* pairs_ = nullptr;       // the same, of packets in pairs of antennas
-  std::unique_ptr<VoltageRing> ring_;        // has chunks of the source
+  std::unique_ptr<VoltageNode> voltages_;    // has chunks of the source
   std::unique_ptr<PacketSimulation> simulation_;
   Nodes nodes_;
   std::unique_ptr<SamplePath> samples_;  // feeds the nodes
   std::unique_ptr<SpectraBlocks> spectra_;
-  DeviceBlocks device_blocks_;  // of spectra_
+  DeviceBlocks device_blocks_;         // of spectra_, or of what fine_ makes of it
+  std::unique_ptr<FineSpectra> fine_;  // feeds the nodes
+  bool fine_begun_ = false;
   std::vector<std::uint64_t> present_;
-  std::vector<Chunk*> freed_;
 };
 
 }  // namespace

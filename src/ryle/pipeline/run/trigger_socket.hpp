@@ -23,7 +23,7 @@ DumpTrigger parse_trigger(std::string_view line, const VoltageShape& shape);
 /// "..."}; results are those of TriggerResult, and "error" for what is no request.
 std::string answer_trigger(std::string_view line, const VoltageShape& shape, VoltageRing& ring);
 
-/// The socket of search.trigger_socket.
+/// The socket of voltages.socket.
 class TriggerSocket {
  public:
   /// `ring` must live longer.

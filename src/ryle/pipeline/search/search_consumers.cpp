@@ -106,9 +106,9 @@ SearchConfig planned_search(const ObservationConfig& config, const BeamStream& s
   // A candidate is told a block and its search after the pulse: its voltages are to be there still.
   const double lag_s =
       0.5 * static_cast<double>(chain.baseline_samples) * chain.band.sample_interval_s;
-  if (search.voltage_ring_s > 0)
+  if (config.voltages.ring_s > 0)
     wish.longest_s = std::min(wish.longest_s,
-                              std::max((search.voltage_ring_s - sweep_s - lag_s) / 4,
+                              std::max((config.voltages.ring_s - sweep_s - lag_s) / 4,
                                        static_cast<double>(kHostBlock) * wish.sample_interval_s));
   wish.memory_bytes = memory_bytes;
   search.block_samples = choose_block(wish, [&](std::int64_t block) {

@@ -23,30 +23,6 @@ namespace {
 
 constexpr std::int64_t kPacketTicks = 256;
 
-SampleFormat output_format(std::int64_t bits) {
-  switch (bits) {
-    case 4:
-      return SampleFormat::ci4;
-    case 8:
-      return SampleFormat::ci8;
-    case 16:
-      return SampleFormat::cf16;
-    case 32:
-      return SampleFormat::cf32;
-    default:
-      throw ConfigError(
-          fmt::format("channelize.bits = {}: must be 4, 8, 16 (half floats) or 32 (float)", bits));
-  }
-}
-
-channelize::Window window(const std::string& name) {
-  if (name == "rectangular") return channelize::Window::rectangular;
-  if (name == "hann") return channelize::Window::hann;
-  if (name == "hamming") return channelize::Window::hamming;
-  if (name == "blackman") return channelize::Window::blackman;
-  return channelize::Window::kaiser;
-}
-
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
@@ -65,6 +41,30 @@ ArrayLayout read_array(const ObservationConfig& config) {
 }
 
 }  // namespace
+
+SampleFormat spectrum_format(std::int64_t bits) {
+  switch (bits) {
+    case 4:
+      return SampleFormat::ci4;
+    case 8:
+      return SampleFormat::ci8;
+    case 16:
+      return SampleFormat::cf16;
+    case 32:
+      return SampleFormat::cf32;
+    default:
+      throw ConfigError(
+          fmt::format("channelize.bits = {}: must be 4, 8, 16 (half floats) or 32 (float)", bits));
+  }
+}
+
+channelize::Window filter_window(const std::string& name) {
+  if (name == "rectangular") return channelize::Window::rectangular;
+  if (name == "hann") return channelize::Window::hann;
+  if (name == "hamming") return channelize::Window::hamming;
+  if (name == "blackman") return channelize::Window::blackman;
+  return channelize::Window::kaiser;
+}
 
 Rational live_sample_rate(const ObservationConfig& config) {
   return config.source.sample_rate_hz.num > 0 ? config.source.sample_rate_hz
@@ -174,7 +174,7 @@ FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleMet
   f.n_inputs = metadata.n_inputs;
   f.n_channels = c.n_channels;
   f.n_taps = c.taps;
-  f.window = c.taps == 1 ? channelize::Window::rectangular : window(c.window);
+  f.window = c.taps == 1 ? channelize::Window::rectangular : filter_window(c.window);
   f.kaiser_beta = c.kaiser_beta;
   f.step_samples = c.step_samples;
   f.layout = metadata.layout;
@@ -182,7 +182,7 @@ FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleMet
   f.reference_hz = metadata.reference_hz;
   f.inverted_band = metadata.inverted_band;
   const std::int64_t bits = spectrum_bits(config);
-  f.output = output_format(bits);
+  f.output = spectrum_format(bits);
   f.rounding = c.rounding == "truncate" ? channelize::Rounding::truncate
                                         : channelize::Rounding::nearest_even;
   f.dither = c.dither;

@@ -49,6 +49,10 @@ std::vector<int> beam_devices(const RuntimeConfig& config);
 /// channelize.bits, or what 0 stands for: recordings have time for float spectra, which clip
 /// nothing; live data and GPUs take 8 bits.
 std::int64_t spectrum_bits(const ObservationConfig& config);
+/// Of spectra of 4, 8, 16 or 32 bits a part. Throws ConfigError for others.
+SampleFormat spectrum_format(std::int64_t bits);
+/// channelize.window by name.
+channelize::Window filter_window(const std::string& name);
 
 /// Channelizer, correlator and dump length of the observation file for these samples.
 FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleMetadata& metadata,

@@ -44,7 +44,7 @@ SpectraDumps::SpectraDumps(const ObservationConfig& config, const ArrayLayout& a
                              metadata_.frequency.n_channels);
   chain_ = std::make_unique<SpectraChain>(
       queue_, spectra_chain_setup(config_, array_.n_inputs(), metadata_),
-      [this](RawDump&& dump) { writer_->offer(std::move(dump), {}); });
+      [this](RawDump&& dump) { writer_->offer(std::move(dump), metadata_.scale); });
 }
 
 void SpectraDumps::begin(std::int64_t first, const SampleClock& clock) {
@@ -65,9 +65,10 @@ void SpectraDumps::begin(std::int64_t first, const SampleClock& clock) {
     builder.finish.quantizer = four_bit_codes();
     builder.finish.van_vleck = config_.correlate.van_vleck == "auto";
   }
+  if (config_.correlate.van_vleck == "auto") builder.finish.samplers = metadata_.samplers;
   AppliedMetadata applied;
   applied.start_tai_ns = start;
-  applied.van_vleck = builder.finish.van_vleck;
+  applied.van_vleck = builder.finish.van_vleck || !builder.finish.samplers.empty();
   for (const auto g : builder.gains) applied.gains.emplace_back(g);
   fill_applied(observation, config_, applied);
   writer_ =
@@ -84,7 +85,10 @@ std::int64_t SpectraDumps::room(std::int64_t first) {
 void SpectraDumps::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
                         const SampleClock& clock) {
   if (!writer_) begin(first, clock);
-  loss_.guard([&] { feed_in_slices(*chain_, slice_, gulp, first, segment, clock); });
+  SampleClock centered = clock;  // of a filter's window, which is longer than a spectrum
+  if (metadata_.window_s > 0)
+    centered.epoch_tai_ns += std::llround(0.5e9 * (metadata_.window_s - clock.seconds(1)));
+  loss_.guard([&] { feed_in_slices(*chain_, slice_, gulp, first, segment, centered); });
 }
 
 CommandResult SpectraDumps::set_gains(const std::string& file, std::int64_t from_tai_ns) {

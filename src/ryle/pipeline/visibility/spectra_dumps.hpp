@@ -29,6 +29,11 @@ class SpectraDumps final : public SpectraNode {
                const std::string& command_line);
 
   std::string node() const override { return "visibilities"; }
+  void set_levels(const std::vector<double>& scale,
+                  const std::vector<correlate::SamplerGain>& samplers) override {
+    metadata_.scale = scale;
+    metadata_.samplers = samplers;
+  }
   /// Cut where dumps end.
   void feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
             const SampleClock& clock) override;

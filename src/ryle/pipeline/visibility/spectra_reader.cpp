@@ -231,7 +231,7 @@ std::int64_t wanted_spectra(const ObservationConfig& config, const SpectraReader
 
 SpectraGulp SpectraSlice::operator()(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n) {
   if (begin == 0 && n == gulp.n_spectra) return gulp;
-  RYLE_ASSERT(gulp.blocks.format == SampleFormat::ci4 || gulp.blocks.format == SampleFormat::ci8);
+  RYLE_ASSERT(gulp.blocks.format != SampleFormat::ci16);
   RYLE_ASSERT(begin >= 0 && n > 0 && begin + n <= gulp.n_spectra);
   copy_blocks(gulp, begin, n);
   SpectraGulp slice;
@@ -252,7 +252,7 @@ void SpectraSlice::copy_blocks(const SpectraGulp& gulp, std::int64_t begin, std:
   const std::int64_t bytes = dense_blocks_bytes(from.format, from.n_channels, n, from.n_inputs);
   if (bytes_.size() < bytes) bytes_ = Buffer<std::byte>(bytes);
   blocks_ = dense_blocks(bytes_.data(), from.format, from.n_channels, n, from.n_inputs);
-  if (from.format == SampleFormat::ci8) return copy_runs(gulp, begin, n);
+  if (from.format != SampleFormat::ci4) return copy_runs(gulp, begin, n);
   const std::int64_t shift = begin % kBlockBytes;
   for (std::int64_t c = 0; c < from.n_channels; ++c) {
     for (std::int64_t b = 0; b < blocks_.n_blocks; ++b) {
@@ -272,28 +272,34 @@ void SpectraSlice::copy_blocks(const SpectraGulp& gulp, std::int64_t begin, std:
   }
 }
 
-// Of ci8 the parts lie in runs of 32: those of the result are put together from two of the gulp.
+// Parts lie in runs, real ones before imaginary ones: those of the result are put together from two
+// of the gulp.
 void SpectraSlice::copy_runs(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n) {
-  constexpr std::int64_t kRun = 32, kRunsPerBlock = 2;
   const auto& from = gulp.blocks;
-  const std::int64_t shift = begin % kRun, n_runs = blocks_.n_blocks * kRunsPerBlock;
-  const auto run = [](const auto& view, std::int64_t c, std::int64_t r, std::int64_t p) {
-    return view.cell(c, r / kRunsPerBlock, p) + r % kRunsPerBlock * 2 * kRun;
+  const std::int64_t part_bytes = bits_per_sample(from.format) / 16;
+  const std::int64_t run = from.format == SampleFormat::ci8 ? 32 : 16;  // spectra
+  const std::int64_t runs_per_block = spectra_per_block(from.format) / run;
+  const std::int64_t run_bytes = run * part_bytes;
+  const std::int64_t shift = begin % run, n_runs = blocks_.n_blocks * runs_per_block;
+  const auto at = [&](const auto& view, std::int64_t c, std::int64_t r, std::int64_t p) {
+    return view.cell(c, r / runs_per_block, p) + r % runs_per_block * 2 * run_bytes;
   };
   for (std::int64_t c = 0; c < from.n_channels; ++c) {
     for (std::int64_t r = 0; r < n_runs; ++r) {
-      const std::int64_t source = begin / kRun + r;
-      const std::int64_t wanted = std::clamp<std::int64_t>(n - r * kRun, 0, kRun);
-      const std::int64_t head = std::min(wanted, kRun - shift);
+      const std::int64_t source = begin / run + r;
+      const std::int64_t wanted = std::clamp<std::int64_t>(n - r * run, 0, run);
+      const std::int64_t head = std::min(wanted, run - shift);
       for (std::int64_t p = 0; p < from.n_inputs; ++p) {
-        for (const std::int64_t part : {std::int64_t{0}, kRun}) {  // real, imaginary
-          std::byte* to = run(blocks_, c, r, p) + part;
+        for (const std::int64_t part : {std::int64_t{0}, run_bytes}) {  // real, imaginary
+          std::byte* to = at(blocks_, c, r, p) + part;
           if (head > 0)
-            std::memcpy(to, run(from, c, source, p) + part + shift, static_cast<std::size_t>(head));
+            std::memcpy(to, at(from, c, source, p) + part + shift * part_bytes,
+                        static_cast<std::size_t>(head * part_bytes));
           if (wanted > head)
-            std::memcpy(to + head, run(from, c, source + 1, p) + part,
-                        static_cast<std::size_t>(wanted - head));
-          std::memset(to + wanted, 0, static_cast<std::size_t>(kRun - wanted));
+            std::memcpy(to + head * part_bytes, at(from, c, source + 1, p) + part,
+                        static_cast<std::size_t>((wanted - head) * part_bytes));
+          std::memset(to + wanted * part_bytes, 0,
+                      static_cast<std::size_t>((run - wanted) * part_bytes));
         }
       }
     }

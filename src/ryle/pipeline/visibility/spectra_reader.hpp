@@ -52,7 +52,7 @@ SpectraMetadata spectra_metadata(const SpectraReader& reader, const RecordingInf
 /// Spectra of source.duration_s, or all there are.
 std::int64_t wanted_spectra(const ObservationConfig& config, const SpectraReader& reader);
 
-/// Spectra [begin, begin + n) of a gulp of ci4 or ci8 blocks as a gulp of its own: planar blocks
+/// Spectra [begin, begin + n) of a gulp of blocks, not of ci16, as a gulp of its own: planar blocks
 /// start at whole blocks only, so bytes are moved unless the cut lies there (live images end where
 /// their cadence says, not where a chunk does).
 class SpectraSlice {
