@@ -45,7 +45,7 @@ git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$copy"
 [ -e .venv ] && ln -sfn "$(readlink -f .venv)" "$copy/.venv"
 # A defect may leave a variable unused: no proof of anything, so warnings are none here.
 linker=$(command -v mold >/dev/null && echo -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold || true)
-cmake --preset check -DRYLE_WERROR=OFF $linker -S "$copy" -B "$build/check" >/dev/null
+cmake --preset check -DRYLE_WERROR=OFF -DRYLE_PYTHON=$([ -e .venv ] && echo ON || echo OFF) $linker -S "$copy" -B "$build/check" >/dev/null
 results=$build/results.txt
 : >"$results"
 for patch in "${patches[@]}"; do
@@ -59,6 +59,7 @@ for patch in "${patches[@]}"; do
   case "$family" in
     peers) targets="make_products print_pointing ryle" ;;
     system) targets=ryle ;;
+    python) targets="ryle_python ryle_python_stub" ;;
     *) targets=test_$family ;;
   esac
   (cd "$copy" && patch -sp1 <"$tree/$patch")

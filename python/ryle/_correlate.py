@@ -166,7 +166,7 @@ def correlate(spectra: Any, *, valid: Any = None, implementation: str = "auto") 
     --------
     >>> import numpy as np, ryle
     >>> v = ryle.correlate(np.full((1, 10, 2), 1 + 2j, np.complex64))
-    >>> v.array[0, 0], int(v.counts[0, 0]), v.pairs.tolist()
+    >>> complex(v.array[0, 0]), int(v.counts[0, 0]), v.pairs.tolist()
     ((5+0j), 10, [[0, 0], [0, 1], [1, 1]])
     """
     if isinstance(spectra, Spectra):

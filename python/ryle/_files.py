@@ -307,7 +307,13 @@ class Scans:
 
 
 class Contents:
-    """A file that is known, and whose contents are told: packets, light curves, candidates, tables."""
+    """A file that is known, and whose contents are told: packets, beams, sums of maps, light curves, candidates, tables.
+
+    Attributes
+    ----------
+    info : dict
+        ``info["kind"]`` says what it is.
+    """
 
     def __init__(self, path: str, info: dict[str, Any]) -> None:
         self.path = path
@@ -354,7 +360,7 @@ def open_recording(path: str | os.PathLike[str], *, format: str = "auto", sample
 
 def _by_content(name: str) -> AnyFile:
     if _ryle.is_capture_file(name):
-        return Contents(name, {"kind": "captured packets"})
+        return Contents(name, dict(_ryle.capture_info(name)))
     container = _ryle.container_of(name)
     if container == "hdf5" and _ryle.is_image_cube(name):
         return ImageCube(_ryle.ImageCube(name), name)
@@ -364,6 +370,7 @@ def _by_content(name: str) -> AnyFile:
     if container == "fits":
         readers.append(lambda: Filterbank(_ryle.open_filterbank(name, "I"), name))
     if container == "hdf5":
+        readers.append(lambda: Contents(name, dict(_ryle.grid_sums_info(name))))
         readers.append(lambda: open_recording(name))
     if container in ("fits", "hdf5", "zip"):
         readers.append(lambda: Scans(_ryle.open_scans(name, "any"), name))
@@ -409,7 +416,8 @@ def open(path: str | os.PathLike[str], *, format: str = "auto") -> AnyFile:
     if suffix in (".fil", ".tim", ".sf"):
         return Filterbank(_ryle.open_filterbank(name, "I"), name)
     if suffix == ".toml":
-        return Observation(name)
+        beams = _ryle.beams_info(name)
+        return Observation(name) if beams is None else Contents(name, dict(beams))
     return open_recording(name, format=format) if format != "auto" else _by_content(name)
 
 

@@ -181,7 +181,7 @@ def grid(longitude: Any, latitude: Any, values: Any, target: Any, *, weights: An
     >>> rng = np.random.default_rng(1)
     >>> lon, lat = 10 + rng.uniform(-0.5, 0.5, 5000), rng.uniform(-0.5, 0.5, 5000)
     >>> cells = np.meshgrid(np.linspace(9.6, 10.4, 25), np.linspace(-0.4, 0.4, 25))
-    >>> ryle.grid(lon, lat, np.ones(5000, np.float32), tuple(cells), beam="6arcmin").array[0, 12, 12]
+    >>> float(ryle.grid(lon, lat, np.ones(5000, np.float32), tuple(cells), beam="6arcmin").array[0, 12, 12])
     1.0
     """
     array = _arrays.as_numpy(values, "values")

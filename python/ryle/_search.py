@@ -113,7 +113,7 @@ class Dedisperser:
     --------
     >>> import numpy as np, ryle
     >>> plan = ryle.Dedisperser(np.linspace(1.2e9, 1.5e9, 16), 1e-3, [0, 50])
-    >>> plan.max_delay, plan.execute(np.ones((16, 200), np.uint8)).array.max()
+    >>> plan.max_delay, int(plan.execute(np.ones((16, 200), np.uint8)).array.max())
     (52, 16)
     """
 

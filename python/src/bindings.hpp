@@ -110,6 +110,7 @@ void bind_image(nb::module_& m);
 void bind_grid(nb::module_& m);
 void bind_layout(nb::module_& m);
 void bind_files(nb::module_& m);
+void bind_contents(nb::module_& m);
 void bind_observation(nb::module_& m);
 
 }  // namespace ryle::python

@@ -124,5 +124,6 @@ NB_MODULE(_ryle, m) {
   bind_grid(m);
   bind_layout(m);
   bind_files(m);
+  bind_contents(m);
   bind_observation(m);
 }

@@ -4,6 +4,7 @@
 import gc
 import subprocess
 import sys
+import textwrap
 import threading
 import weakref
 
@@ -146,6 +147,23 @@ def test_plans_and_results_are_freed():
     assert not any(reference() for reference in gone)
 
 
+def test_nothing_is_left_when_python_ends():
+    code = """
+        import numpy as np, ryle
+        plan = ryle.Correlator(3, 2)
+        plan.execute(np.zeros((2, 64, 3, 2), np.int8))
+        kept = [plan, plan.finish(), ryle.channelize(np.zeros((1, 999), np.int8), 8)]
+        kept.append(kept[2].array)
+        try:
+            ryle.Correlator(0, 0)
+        except ryle.ConfigError as error:
+            kept.append(error)
+        del kept, plan
+    """
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert result.returncode == 0 and result.stderr == "", result.stderr  # nanobind names what is left
+
+
 def test_memory_does_not_grow_with_calls():
     resource = pytest.importorskip("resource")
     x = codes(np.random.default_rng(6), (16, 2000, 8))
@@ -243,7 +261,7 @@ def test_importing_is_cheap():
     code = "import sys, numpy; base = set(sys.modules); import ryle; print(*(set(sys.modules) - base))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     new = result.stdout.split()
-    assert {name.split(".")[0] for name in new} <= {"ryle", "numpy", "json", "_json", "atexit"}, new
+    assert {name.split(".")[0] for name in new} <= {"ryle", "numpy", "json", "_json", "atexit", "__future__"}, new
     assert len(new) < 40, new
 
 

@@ -64,6 +64,10 @@ def test_correlate_counts_what_is_valid(per_channel):
         n = (mask[:, i] & mask[:, j]).sum(axis=1)
         assert (v.counts[:, baseline] == n).all()
         assert np.allclose(v.array[:, baseline], (z[:, :, i] * z[:, :, j].conj()).sum(axis=1) / n)
+    plan = ryle.Correlator(3, 2, max_spectra=128)
+    plan.execute(ryle.spectra(x, valid=valid))
+    in_gulps = plan.finish()
+    assert (in_gulps.counts == v.counts).all() and (in_gulps.sums == v.sums).all()
 
 
 def test_correlator_adds_gulps_and_begins_anew():

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Links of the pages lead somewhere, and the site is built from them without a warning or a network."""
+
+import html.parser
+import pathlib
+import re
+import subprocess
+import sys
+import urllib.parse
+
+import pytest
+from helpers import ROOT
+
+import ryle
+
+SCRIPTS = ROOT / "scripts"
+
+
+def test_every_link_of_the_pages_leads_somewhere():
+    ended = subprocess.run([sys.executable, str(SCRIPTS / "check_links.py")], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import check_links
+    monkeypatch.setattr(check_links, "ROOT", tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/b.md").write_text("# Two words\n")
+    (tmp_path / "README.md").write_text("[a](docs/b.md#two-words) [b](docs/c.md) [c](docs/b.md#three) `docs/d.md` ![](e.png) <img src=\"f.png\">\n"
+                                        "[g](https://example.org/h) `[i](docs/j.md)` docs/b.md scripts/NAME.py\n\n    [k](l.md)\n\n"
+                                        "```\n[m](n.md)\n```\n[o](p.md)\n")
+    found = [fault.partition(": ") for fault in check_links.faults_of(tmp_path / "README.md")]
+    assert sorted(re.search(r"(?:to|names) ([^ ,]+)", what).group(1) for _, _, what in found) == [
+        "docs/b.md#three", "docs/c.md", "docs/d.md", "e.png", "f.png", "p.md"]
+    assert {where for where, _, what in found if "p.md" in what} == {"README.md:9"}
+
+
+class Links(html.parser.HTMLParser):
+    """Addresses and anchors of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.targets, self.anchors = set(), set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name in ("href", "src") and value:
+                self.targets.add(value)
+            elif name == "id":
+                self.anchors.add(value)
+
+
+def test_the_site_is_built_and_its_links_resolve(tmp_path):
+    for module in ("sphinx", "myst_parser", "matplotlib", "astropy"):
+        pytest.importorskip(module, reason=f"skipped: no {module} (docs/requirements.txt)")
+    site = tmp_path / "site"
+    ended = subprocess.run([sys.executable, str(SCRIPTS / "make_site.py"), "-o", str(site), "--run", "calibration",
+                            "--package", str(pathlib.Path(ryle.__file__).parents[1])], capture_output=True, text=True, timeout=280)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "WARNING" not in ended.stderr, ended.stderr
+    pages = {page: Links(page.read_text()) for page in site.rglob("*.html")}
+    assert len(pages) > 50 and (site / "searchindex.js").stat().st_size > 100_000
+    broken = []
+    for page, links in pages.items():
+        for target in links.targets:
+            address = urllib.parse.urlsplit(target)
+            if address.scheme or address.netloc:
+                continue
+            file = (page.parent / urllib.parse.unquote(address.path)).resolve() if address.path else page
+            if not file.exists():
+                broken.append(f"{page.relative_to(site)}: {target}")
+            elif address.fragment and file in pages and urllib.parse.unquote(address.fragment) not in pages[file].anchors:
+                broken.append(f"{page.relative_to(site)}: {target}")
+    assert not broken, broken[:20]
+    api = (site / "api/python.html").read_text()
+    for name in ryle.__all__:
+        assert f'id="ryle.{name}"' in api, name
+    tutorial = (site / "docs/tutorials/calibration.html").read_text()
+    assert "gains are right to" in tutorial and "calibration_1.png" in tutorial
+    assert "was not run" in (site / "docs/tutorials/m33_single_dish.html").read_text()
