@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Builds the documentation site into a folder of static pages, without a network: every page of docs/, the API of the
-Python package, and the tutorials, which are run for what they print and draw.
+Python package and (where doxygen is installed) of the C++ library, and the tutorials, which are run for what they print
+and draw.
 
     scripts/python_env.sh                  # once: an environment with docs/requirements.txt
     .venv/bin/python scripts/make_site.py  # build-check/site/index.html
@@ -30,6 +31,27 @@ SECTIONS = {
                       "docs/exit-codes"],
     "For programmers": ["docs/library", "docs/developer", "docs/tour", "docs/conventions"],
 }
+# What is installed of the library, cmake/RyleInstall.cmake; the tags of its comments.
+DOXYGEN = """
+PROJECT_NAME = Ryle
+PROJECT_BRIEF = "the C++ library"
+INPUT = MAINPAGE core device math telescope engine
+RECURSIVE = YES
+FILE_PATTERNS = *.hpp *.dox
+EXCLUDE_PATTERNS = */cpu/* */cuda/* *.inc.hpp
+EXTRACT_ALL = YES
+BUILTIN_STL_SUPPORT = YES
+ALIASES = "eq=\\par Equation:^^" "shape=\\par Shape:^^" "unit=\\par Unit:^^" "range=\\par Range:^^"
+GENERATE_LATEX = NO
+HAVE_DOT = NO
+HTML_OUTPUT = OUTPUT
+HTML_TIMESTAMP = NO
+SEARCHENGINE = YES
+QUIET = YES
+WARN_IF_UNDOCUMENTED = NO
+WARN_IF_INCOMPLETE_DOC = NO
+WARN_AS_ERROR = FAIL_ON_WARNINGS
+"""
 TUTORIALS = ["sun_from_voltages", "correlator_in_ten_lines", "burst_from_a_filterbank", "m33_single_dish", "your_own_array", "calibration"]
 
 
@@ -146,6 +168,22 @@ def api_page():
     return "\n".join(lines)
 
 
+def cpp_pages(place, output):
+    """Pages of the C++ library by doxygen, in output/cpp; the text of the page that leads to them."""
+    page = "# C++: every name\n\nWhat the library is for, and what of it stays, is on [the page about it](../docs/library.md).\n\n"
+    if not shutil.which("doxygen"):
+        return page + "doxygen was not installed where this site was made, so the list of names is not here.\n"
+    engines = "\n".join(f"- ryle::{name}: @ref ryle/engine/{name}/{name}.hpp" for name in
+                        ("channelize", "correlate", "image", "beamform", "search", "grid"))
+    (place / "main.dox").write_text(f"/** @mainpage The C++ library\n<a href=\"../docs/library.html\">What it is for</a>. The engines:\n\n"
+                                    f"{engines}\n*/\n")
+    settings = DOXYGEN.replace("= OUTPUT", f"= {output}/cpp").replace("MAINPAGE", str(place / "main.dox"))
+    settings += f"OUTPUT_DIRECTORY = {place}\nSTRIP_FROM_PATH = {ROOT}/src\n"
+    output.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["doxygen", "-"], input=settings, text=True, cwd=ROOT / "src/ryle", check=True)
+    return page + "<a href=\"../cpp/index.html\">All classes, functions and files of the library</a>, with a search of their own.\n"
+
+
 def toctree(title, names):
     return "\n".join(["```{toctree}", ":maxdepth: 1", f":caption: {title}", "", *names, "```", ""])
 
@@ -157,7 +195,7 @@ def index_page(names):
              toctree("Tutorials", ["docs/tutorials/README", *(f"docs/tutorials/{name}" for name in TUTORIALS)])]
     for title, group in SECTIONS.items():
         group = [name for name in group if name in names]
-        parts.append(toctree(title, group + (["api/python"] if title == "For programmers" else [])))
+        parts.append(toctree(title, group + (["api/python", "api/cpp"] if title == "For programmers" else [])))
     more = [name for name in names if name not in listed and "/d" not in name[4:]]
     parts.append(toctree("More", [name for name in more if not name.startswith("docs/de")] ))
     parts.append(toctree("Decisions", sorted(name for name in names if name.startswith("docs/decisions/"))))
@@ -181,6 +219,10 @@ def build(output, run, package):
             tutorial_page(ROOT / f"docs/tutorials/{name}.py", run in ("all", name), stage / "docs/tutorials", environment)
         (stage / "api").mkdir()
         (stage / "api/python.md").write_text(api_page())
+        try:
+            (stage / "api/cpp.md").write_text(cpp_pages(pathlib.Path(place), output))
+        except subprocess.CalledProcessError:
+            return 1
         (stage / "index.md").write_text(index_page(names))
         ended = subprocess.run([sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-c", ROOT / "docs",
                                 "-d", f"{place}/doctrees", stage, output], env=environment)

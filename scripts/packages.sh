@@ -7,7 +7,7 @@ build="g++ cmake ninja-build pkg-config libcli11-dev libtomlplusplus-dev nlohman
  libtbb-dev libhdf5-dev liblz4-dev libzstd-dev libblosc-dev libcfitsio-dev wcslib-dev liberfa-dev libcairo2-dev fonts-dejavu-core libpugixml-dev libsqlite3-dev libssl-dev zlib1g-dev casacore-dev casacore-data libpcap-dev"
 test="ccache libgtest-dev libgmock-dev libfftw3-dev wsclean aoflagger fitsverify wcslib-tools python3 python3-venv
  python3-dev python3-pip python3-numpy python3-scipy python3-h5py python3-astropy python3-pytest python3-casacore"
-lint="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev"
+lint="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev doxygen"
 
 list() {
   case "$1" in

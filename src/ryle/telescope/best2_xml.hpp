@@ -11,8 +11,8 @@
 /// unsaid made explicit (beamform.md 5).
 namespace ryle {
 
-/// What the numbers of <x> <y> <z> are: the published antenna file has wavelengths at its
-/// <center_freq>; read as meters the array is stretched by 1.36 and still looks plausible.
+/// What the numbers of `<x> <y> <z>` are: the published antenna file has wavelengths at its
+/// `<center_freq>`; read as meters the array is stretched by 1.36 and still looks plausible.
 enum class Best2Positions : std::uint8_t { wavelengths, meters };
 /// Order of the channels in the data; the files say it by a sign that two programs read oppositely.
 enum class Best2Band : std::uint8_t { descending, ascending };

@@ -12,7 +12,7 @@ namespace ryle::search {
 enum class ZeroDm : std::uint8_t {
   off,
   mean,     ///< the mean of the unmasked channels, in units of each one's rms
-  weighted  ///< times the response of the channel, <u_c m> / <m m> over the block
+  weighted  ///< times the response of the channel, mean(u_c m) / mean(m m) over the block
 };
 
 /// "off", "mean" or "weighted". Throws ConfigError.
