@@ -27,8 +27,8 @@ ROOT = check_links.ROOT
 # Pages in the order in which a visitor wants them; those that are not named follow under "More".
 SECTIONS = {
     "For observers": ["docs/observer", "docs/python", "docs/imaging", "docs/search", "docs/beams", "docs/gridding", "docs/data"],
-    "For operators": ["docs/operator", "docs/bring_up", "docs/live-beams", "docs/formats", "docs/transports", "docs/configuration",
-                      "docs/exit-codes"],
+    "For operators": ["docs/operator", "docs/bring_up", "docs/live-beams", "docs/voltages", "docs/formats", "docs/transports",
+                      "docs/configuration", "docs/exit-codes"],
     "For programmers": ["docs/library", "docs/developer", "docs/tour", "docs/conventions"],
 }
 # What is installed of the library, cmake/RyleInstall.cmake; the tags of its comments.
