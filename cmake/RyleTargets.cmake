@@ -60,6 +60,9 @@ function(ryle_test name)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(test_${name} PRIVATE
     RYLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" RYLE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(RYLE_GROUP_SOURCES)  # a build from nothing: tests compile a fifth faster so
+    target_compile_options(test_${name} PRIVATE -O1)
+  endif()
   list(JOIN A_SLOW ":" slow)
   gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}." TEST_FILTER "-${slow}"
     PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}")
