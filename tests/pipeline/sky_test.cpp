@@ -142,7 +142,7 @@ TEST_P(SpectraSlices, AreCutFromBlocksAndMasksAnywhere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, SpectraSlices,
-                         ::testing::Values(SampleFormat::ci4, SampleFormat::ci8, SampleFormat::cf16,
+                         ::testing::Values(SampleFormat::ci4, SampleFormat::ci8,
                                            SampleFormat::cf32),
                          [](const auto& info) { return std::string(name(info.param)); });
 
