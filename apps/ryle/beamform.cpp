@@ -39,8 +39,10 @@ void add_beamform(CLI::App& app, Context& context) {
   auto& b = a->beams;
   add_recording_files(*sub, a->recording);
   sub->add_option("--beams", b.beams, "beams file (TOML): array, directions, gains")->required();
-  sub->add_option("-o,--output", b.outputs,
-                  "NAME.fil, NAME.vdif (NAME_BEAM.* with several beams) or NAME.h5 (repeatable)")
+  sub->add_option(
+         "-o,--output", b.outputs,
+         "NAME.fil, NAME.vdif (NAME_BEAM.* with several beams), NAME.h5, or udp://host:port "
+         "for SPEAD heaps of voltages (repeatable)")
       ->required();
   sub->add_option("--products", b.output,
                   "power, stokes-i, stokes-iquv or voltage; default: by files and polarizations");

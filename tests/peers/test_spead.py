@@ -18,6 +18,7 @@ import pytest
 from conftest import absent, module
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "system"))
+import frames  # noqa: E402
 from capture import ethernet, write_pcap  # noqa: E402
 
 ANTENNAS, CHANNELS, HEAP_CHANNELS, SPECTRA, HEAPS = 3, 8, 4, 256, 8
@@ -236,6 +237,89 @@ def test_multicast_groups_of_channels(tmp_path):
     s = finish(process)
     assert s["packets_used"] == s["packets_received"] and s["warnings"] == []
     check_products(tmp_path, x)
+
+
+@pytest.mark.parametrize("repeat_items", [True, False])
+def test_beams_of_spead2_are_inputs(tmp_path, repeat_items):
+    """Tied-array channelised voltages, bf_raw: a stream for each polarization of each beam, which its endpoint tells."""
+    spead2 = module("spead2.send")
+    x = samples(4)
+    ports = [free_port() for _ in range(2 * ANTENNAS)]
+    process = start(observation(tmp_path, [f"udp://127.0.0.1:{port}" for port in ports], "source.heaps=beam"))
+    for port in ports:
+        wait_for_port(port)
+    config = spead2.StreamConfig(max_packet_size=1472, rate=5e6, max_heaps=1000)
+    streams = [spead2.UdpStream(module("spead2").ThreadPool(), [("127.0.0.1", port)], config) for port in ports]
+    groups = [spead2.ItemGroup(flavour=module("spead2").Flavour(4, 64, 48)) for _ in ports]
+    for group in groups:
+        for number, name in ((0x1600, "timestamp"), (0x4103, "frequency"), (0x5004, "beam_ants")):
+            group.add_item(number, name, "", shape=(), format=[("u", 48)])
+        group.add_item(0x5000, "bf_raw", "", shape=(HEAP_CHANNELS, SPECTRA, 2), dtype=np.int8)
+        group["beam_ants"].value = 4
+    for heap, block in np.ndindex(HEAPS, CHANNELS // HEAP_CHANNELS):
+        for k, group in enumerate(groups):
+            group["timestamp"].value = (FIRST_HEAP + heap) * SPECTRA * TICKS
+            group["frequency"].value = 16 + block * HEAP_CHANNELS
+            group["bf_raw"].value = x[heap, block, k // 2, :, :, k % 2]
+            made = group.get_heap(data="all", descriptors="all" if heap == block == 0 else "none")
+            made.repeat_pointers = repeat_items
+            streams[k].send_heap(made)
+    time.sleep(0.3)
+    s = finish(process)
+    control = s["packets_rejected"].get("control", 0)
+    assert s["packets_rejected_total"] == control and s["warnings"] == []
+    check_products(tmp_path, x)
+
+
+def test_beams_of_ryle_are_received_by_spead2(tmp_path):
+    """The voltages of two beams, two polarizations each, as heaps and as the HDF5 file of the same run."""
+    spead2, recv, h5py = module("spead2"), module("spead2.recv"), module("h5py")
+    samples_ = np.random.default_rng(5).integers(-50, 50, (3, 4, 600, 2, 2), np.int8)
+    (tmp_path / "x.raw").write_bytes(frames.guppi(samples_, 600, 0, 150.0, 0.4))
+    (tmp_path / "array.csv").write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\n" + "".join(
+        f"A{a},{5.0 * a},{2.0 * a * a},0.0,{pol},0\n" for a in range(3) for pol in "XY"))
+    (tmp_path / "beams.toml").write_text("""
+[telescope]
+layout = "array.csv"
+latitude_deg = -30.7
+longitude_deg = 21.4
+[[beam]]
+name = "zenith"
+frame = "azel"
+az_deg = 0.0
+el_deg = 90.0
+[[beam]]
+name = "north"
+frame = "azel"
+az_deg = 0.0
+el_deg = 70.0
+""")
+    port = free_port() // 8 * 8
+    streams = []
+    for k in range(4):
+        streams.append(recv.Stream(spead2.ThreadPool(), recv.StreamConfig(max_heaps=16), recv.RingStreamConfig(heaps=100)))
+        streams[-1].add_udp_reader(port + k, max_size=9200, buffer_size=1 << 22, bind_hostname="127.0.0.1")
+    done = subprocess.run([binary(), "beamform", str(tmp_path / "x.raw"), "--beams", str(tmp_path / "beams.toml"), "--products", "voltage",
+                           "--values", "ci8", "-o", str(tmp_path / "b.h5"), "-o", f"udp://127.0.0.1:{port}", "--json", "-q"],
+                          capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    with h5py.File(tmp_path / "b.h5") as file:
+        values, first = file["values"][:], int(file["gulps/first_value"][0])  # [time][beam][channel][polarization](re, im)
+        times = file["time_tai_ns"][:]
+    values = values.view(np.int8).reshape(*values.shape[:4], 2)
+    for k, stream in enumerate(streams):
+        group, got = spead2.ItemGroup(), {}
+        for heap in stream:
+            if "bf_raw" in group.update(heap):
+                got[int(group["timestamp"].value)] = group["bf_raw"].value.copy()
+                assert group["beam_ants"].value == 3 and group["frequency"].value == 0
+        assert group["spectra_per_s"].value == 100_000 and group["first_center_hz"].value == pytest.approx(149.85e6)
+        assert sorted(got) == list(range(first // 256 * 256, first + len(values), 256))
+        sent = np.concatenate([got[at] for at in sorted(got)], axis=1)[:, first % 256:][:, :len(values)]
+        assert np.array_equal(sent, values[:, k // 2, :, k % 2].transpose(1, 0, 2))
+        assert values.any()
+        at = int(group["epoch_tai_ns"].value) + first * 10_000
+        assert abs(at - times[0]) <= 1
 
 
 def test_heaps_of_ryle_are_received_by_spead2(tmp_path):

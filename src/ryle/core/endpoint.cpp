@@ -17,9 +17,10 @@ namespace ryle {
 namespace {
 
 [[noreturn]] void fail(std::string_view text, const std::string& why) {
-  throw ConfigError("endpoint '" + std::string(text) + "' " + why +
-                    "; it is not tcp://host:port or udp://host:port, for example "
-                    "udp://127.0.0.1:4002 or udp://239.1.2.3:7148?interface=eth1");
+  throw ConfigError(
+      "endpoint '" + std::string(text) + "' " + why +
+      "; it is not tcp://host:port, udp://host:port, pipe:/path or fd://3, for example "
+      "udp://127.0.0.1:4002 or udp://239.1.2.3:7148?interface=eth1");
 }
 
 template <class T>
@@ -36,7 +37,7 @@ bool is_address(const std::string& text) {
 
 // "interface=eth1&source=10.0.0.1&ttl=4"
 void parse_options(std::string_view text, std::string_view options, Endpoint& endpoint) {
-  if (endpoint.is_tcp() || !is_multicast(endpoint))
+  if (!endpoint.is_udp() || !is_multicast(endpoint))
     fail(text, "has options, which only a multicast group takes");
   while (!options.empty()) {
     const auto end = options.find('&');
@@ -81,6 +82,17 @@ std::string address_text(const sockaddr* address) {
 
 Endpoint parse_endpoint(std::string_view text) {
   Endpoint endpoint;
+  if (text.starts_with("pipe:")) {
+    endpoint.transport = Endpoint::Transport::pipe;
+    endpoint.host = text.substr(5);
+    if (endpoint.host.empty()) fail(text, "has no path");
+    return endpoint;
+  }
+  if (text.starts_with("fd://")) {
+    endpoint.transport = Endpoint::Transport::pipe;
+    if (!parse_whole(text.substr(5), endpoint.port)) fail(text, "has no number of a descriptor");
+    return endpoint;
+  }
   if (text.starts_with("tcp://")) {
     endpoint.transport = Endpoint::Transport::tcp;
   } else if (!text.starts_with("udp://")) {
@@ -133,6 +145,9 @@ std::vector<std::string> expand_endpoints(const std::vector<std::string>& texts)
 }
 
 std::string to_string(const Endpoint& endpoint) {
+  if (endpoint.is_pipe())
+    return endpoint.host.empty() ? "fd://" + std::to_string(endpoint.port)
+                                 : "pipe:" + endpoint.host;
   const bool v6 = endpoint.host.find(':') != std::string::npos;
   std::string text = (endpoint.is_tcp() ? "tcp://" : "udp://") +
                      (v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" +

@@ -8,10 +8,12 @@
 namespace ryle {
 
 /// "tcp://host:port" or "udp://host:port"; "[::1]:port" for IPv6. Port 0 lets the system choose.
+/// "pipe:/path" is a named pipe or a file that is read, "fd://3" a descriptor that this program was
+/// started with: host is then the path, or port the descriptor.
 /// After a multicast group: "?interface=eth1" (or an address of that interface), "&source=10.0.0.1"
 /// for each sender that is taken (none: any), "&ttl=4" of what is sent there.
 struct Endpoint {
-  enum class Transport : std::uint8_t { tcp, udp };
+  enum class Transport : std::uint8_t { tcp, udp, pipe };
   Transport transport = Transport::udp;
   std::string host;
   std::uint16_t port = 0;
@@ -20,6 +22,8 @@ struct Endpoint {
   int ttl = 0;                       ///< of packets sent to a multicast group; 0 = the system's, 1
 
   bool is_tcp() const { return transport == Transport::tcp; }
+  bool is_udp() const { return transport == Transport::udp; }
+  bool is_pipe() const { return transport == Transport::pipe; }
   bool operator==(const Endpoint&) const = default;
 };
 /// Throws ConfigError naming the text and the form that would work.

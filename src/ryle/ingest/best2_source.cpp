@@ -23,10 +23,6 @@ void check_best2(const Best2SourceConfig& c) {
   };
   need(!c.endpoints.empty(),
        "source.listen is empty; give at least one endpoint, for example udp://0.0.0.0:10000");
-  for (const auto& text : c.endpoints) {
-    need(parse_endpoint(text).transport == Endpoint::Transport::udp,
-         fmt::format("source.listen: \"{}\": BEST-2 packets come over udp:// only", text));
-  }
   need(c.first_channel >= 0 && c.n_channels >= 1 &&
            c.first_channel + c.n_channels <= wire::kBest2Channels,
        fmt::format("channels {} to {} are not in 0..1023, which is what BEST-2 packets count",
@@ -62,7 +58,7 @@ class Best2Receiver final : public ReceiverThread {
   explicit Best2Receiver(const Best2SourceConfig& config)
       : ReceiverThread(config), config_(config) {
     check_best2(config);
-    for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
+    for (const auto& text : config_.endpoints) open_port(parse_endpoint(text));
     const double packets_per_s = static_cast<double>(config_.n_channels) *
                                  config_.clock.rate_hz.value() * config_.rate_factor /
                                  static_cast<double>(kSpectraPerPacket * ports_.size());
@@ -70,7 +66,7 @@ class Best2Receiver final : public ReceiverThread {
       ports_.reserve(ports_[i], packets_per_s, wire::kBest2PacketBytes, config_.stall_budget_s,
                      config_.allow_small_rcvbuf);
     }
-    ports_.allocate(wire::kBest2PacketBytes);
+    allocate_ports(wire::kBest2PacketBytes);
     const AssemblerConfig a = best2_assembler(config_);
     auto placement = std::make_unique<StreamMajorPlacement>(a.n_streams, kBest2PayloadBytes,
                                                             a.chunk_slots, std::byte{0});

@@ -87,7 +87,7 @@ DescribedBlocks::DescribedBlocks(const wire::PacketDescription& packet, const Sh
   const bool bytes = format_ == SampleFormat::ci4 ||
                      (s.bits == 8 && s.word_bytes == 0 && s.encoding != Encoding::levels);
   const bool whole = block_spectra_ % packet_spectra_ == 0 || packet_spectra_ % block_spectra_ == 0;
-  if (!bytes || !whole) return;
+  if (!bytes || !whole || s.conjugate) return;
   // Channels, inputs and parts of a packet as they are; its spectra, and packets after packets, in
   // digits that the payload and a block share.
   const SpectraShape spectra = spectra_shape();

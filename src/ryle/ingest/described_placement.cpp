@@ -18,7 +18,7 @@ using wire::SampleCode;
 bool rows_of_bytes(const wire::PacketDescription& packet) {
   bool time_done = false;
   for (auto a = packet.order.rbegin(); a != packet.order.rend(); ++a) {
-    if (a->axis == Axis::complex) return false;
+    if (a->axis == Axis::complex || a->pad_bits != 0) return false;
     if (a->axis == Axis::time) time_done = true;
     if (a->axis == Axis::input && time_done && a->extent > 1) return false;
   }
@@ -28,6 +28,7 @@ bool rows_of_bytes(const wire::PacketDescription& packet) {
 /// The format in which samples can be copied as they are.
 std::optional<SampleFormat> format_as_sent(const wire::PacketDescription& packet) {
   const SampleCode& s = packet.sample;
+  if (s.conjugate) return std::nullopt;
   if (s.word_bytes > 0) {
     const bool five = s.complex && s.bits == 5 && s.word_bytes == 2 && !s.word_big_endian;
     return five ? std::optional(SampleFormat::ci5) : std::nullopt;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -33,9 +34,10 @@ void check_described(const DescribedSourceConfig& c) {
       !c.endpoints.empty(),
       "source.listen is empty; give at least one endpoint, for example udp://0.0.0.0:4015");
   for (const auto& text : c.endpoints)
-    require_that(
-        parse_endpoint(text).transport == Endpoint::Transport::udp,
-        fmt::format("source.listen: \"{}\": described packets come over udp:// only", text));
+    require_that(!c.stream || !parse_endpoint(text).is_udp(),
+                 fmt::format("source.listen: \"{}\": a stream of bytes comes over tcp://, pipe: or "
+                             "fd://",
+                             text));
   require_that(c.window_chunks >= 2, "source.window_chunks must be at least 2");
   require_that(c.n_chunks > c.window_chunks,
                fmt::format("{} chunks in all must be more than the {} that are open at a time",
@@ -64,13 +66,15 @@ class DescribedReceiver final : public ReceiverThread {
         clocks_(config.clock, static_cast<std::size_t>(config.n_chunks) + 1) {
     check_described(config);
     const std::size_t packet_bytes = config_.packet.length;
-    for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
+    for (const auto& text : config_.endpoints) open_port(parse_endpoint(text));
     const double packets_per_s =
         codec_.n_streams() * slots_per_s() / static_cast<double>(ports_.size());
     for (std::size_t i = 0; i < ports_.size(); ++i)
       ports_.reserve(ports_[i], packets_per_s, static_cast<double>(packet_bytes),
                      config_.stall_budget_s, config_.allow_small_rcvbuf);
-    ports_.allocate(packet_bytes);
+    allocate_ports(packet_bytes);
+    if (config_.stream)
+      set_cutters([shape = *config_.stream] { return make_stream_cutter(shape); });
     const AssemblerConfig a = assembler();
     const std::int64_t payload = config_.packet.payload_bytes();
     std::unique_ptr<Placement> placement;
@@ -109,6 +113,7 @@ class DescribedReceiver final : public ReceiverThread {
     a.chunk_slots = config_.chunk_ticks / packet_ticks_;
     a.window_chunks = config_.window_chunks;
     a.bind_stream_to_sender = config_.bind_stream_to_sender;
+    if (config_.stream) a.held_packets = 0;
     a.held_packet_bytes = config_.packet.payload_bytes();
     a.close_after_ns = config_.close_after_ns;
     a.idle_close_ns = config_.idle_close_ns;
@@ -116,8 +121,7 @@ class DescribedReceiver final : public ReceiverThread {
     a.slots_per_s = slots_per_s();
     SampleClock clock = config_.clock;
     if (config_.packet.counts_from_1970) clock.epoch_tai_ns = tai_minus_unix_ns();
-    const bool dated =
-        config_.packet.counts_from_1970 || config_.time_source != TimeSource::arrival;
+    const bool dated = config_.packet.is_dated() || config_.time_source != TimeSource::arrival;
     a.possible_time = possible_time(clock, packet_ticks_, dated ? config_.max_clock_error_s : 0);
     return a;
   }
@@ -132,6 +136,8 @@ class DescribedReceiver final : public ReceiverThread {
     const auto bytes = std::span(datagram.data, datagram.size);
     const wire::Reject reject = codec_.decode(bytes, packet);
     if (reject != wire::Reject::none) {
+      if (config_.refused_text && reject != wire::Reject::sender_invalid)
+        refused_ = config_.refused_text(bytes);
       assembler_->reject(reason_of(reject));
       return reason_of(reject);
     }
@@ -139,11 +145,58 @@ class DescribedReceiver final : public ReceiverThread {
     counted.stream = packet.stream;
     counted.sender = datagram.sender;
     counts_ = whole_counts(packet, counted);
+    phase_s_ = packet.flags;
     counted.slot_raw = counts_ / packet_counts_;
     counted.payload = bytes.subspan(packet.payload_offset, packet.payload_bytes);
     counted.stride_bytes = packet.payload_bytes;
-    if (assembler_->locked() && counts_ % packet_counts_ != grid_) off_grid_ = now_;
+    if (assembler_->locked() && (counts_ % packet_counts_ != grid_ || phase_s_ != segment_phase_s_))
+      off_grid_ = now_;
     return offer(port, counted);
+  }
+
+  // Of the first stream with a header: the others count from there, too.
+  void on_header(std::int64_t zero_tai_ns) override {
+    if (!has_zero_) config_.clock.epoch_tai_ns = zero_tai_ns;
+    has_zero_ = true;
+    const double ticks = static_cast<double>(zero_tai_ns - config_.clock.epoch_tai_ns) * 1e-9 *
+                         config_.clock.rate_hz.value();
+    offsets_.resize(config_.endpoints.size());
+    offsets_[reading_stream()] = std::llround(ticks);
+    if (std::abs(ticks - std::round(ticks)) > 0.01)
+      throw FormatError(
+          fmt::format("the stream begins {} samples after the first one, no whole number: their "
+                      "samples are not "
+                      "of the same instants",
+                      ticks));
+  }
+
+  Reason take_block(UdpPort& port, Tick tick, std::span<const std::byte> block) override {
+    const Tick at = tick + offsets_[reading_stream()];
+    if (at < 0) {
+      assembler_->reject(Reason::time);
+      return Reason::time;
+    }
+    CountedPacket counted;
+    counted.stream = static_cast<std::uint32_t>(reading_stream());
+    counts_ = static_cast<std::uint64_t>(at);
+    const auto slot = at / packet_ticks_;
+    counted.slot_raw = static_cast<std::uint64_t>(slot);
+    counted.payload = block;
+    counted.stride_bytes = static_cast<std::int64_t>(block.size());
+    const std::int64_t window = config_.window_chunks * config_.chunk_ticks / packet_ticks_;
+    // Nobody forges a stream: where a single one goes on elsewhere, its time does.
+    const std::int64_t step = assembler_->locked() ? slot - assembler_->position(0) : 0;
+    if (!assembler_->locked() || (codec_.n_streams() == 1 && (step < 0 || step >= window)))
+      assembler_->lock(slot, now_);
+    if (counts_ % packet_counts_ != grid_)
+      throw FormatError(fmt::format(
+          "a block begins {} samples after the grid of the others, blocks of {} samples",
+          (counts_ + packet_counts_ - grid_) % packet_counts_, packet_ticks_));
+    return offer(port, counted);
+  }
+
+  std::string format_note() const override {
+    return refused_.empty() ? "" : "a packet that was refused says " + refused_;
   }
 
   // A counter of fewer than 64 bits that packets step by a power of two is extended by the
@@ -176,6 +229,7 @@ class DescribedReceiver final : public ReceiverThread {
   // that completed the quorum tells.
   void segment_begun() override {
     grid_ = counts_ % packet_counts_;
+    segment_phase_s_ = phase_s_;
     const auto first = static_cast<Tick>(counts_ / packet_counts_) * packet_ticks_;
     SampleClock clock = clocks_.newest();
     if (config_.packet.counts_from_1970) {
@@ -193,7 +247,8 @@ class DescribedReceiver final : public ReceiverThread {
           config_.clock.epoch_tai_ns +
           static_cast<std::int64_t>(
               static_cast<double>(grid_) * static_cast<double>(d.ticks_per_count) /
-              (static_cast<double>(d.counts_per_tick) * config_.clock.rate_hz.value()) * 1e9);
+              (static_cast<double>(d.counts_per_tick) * config_.clock.rate_hz.value()) * 1e9) +
+          segment_phase_s_ * 1'000'000'000;
     }
     clocks_.begin(newest_segment(), clock);
   }
@@ -207,8 +262,13 @@ class DescribedReceiver final : public ReceiverThread {
   wire::DescribedCodec codec_;
   std::int64_t packet_ticks_;
   std::uint64_t packet_counts_;
-  std::uint64_t counts_ = 0;  ///< of the packet that is being offered
-  std::uint64_t grid_ = 0;    ///< counts that packets of this segment begin after whole packets
+  /// Seconds between whole periods since count 0 and the period that the counter counts in.
+  std::int64_t phase_s_ = 0, segment_phase_s_ = 0;
+  std::string refused_;        ///< what the last one says
+  bool has_zero_ = false;      ///< a header came
+  std::vector<Tick> offsets_;  ///< of the streams with headers, from the first one
+  std::uint64_t counts_ = 0;   ///< of the packet that is being offered
+  std::uint64_t grid_ = 0;     ///< counts that packets of this segment begin after whole packets
   MonotonicNs off_grid_ = 0;
   SegmentClocks clocks_;
 };
@@ -223,7 +283,7 @@ SourceInfo info_of(const DescribedReceiver& receiver) {
   info.format = "described";
   info.n_inputs = c.n_inputs;
   info.clock = receiver.clock();
-  info.time_source = c.packet.counts_from_1970 ? TimeSource::packet : c.time_source;
+  info.time_source = c.packet.is_dated() ? TimeSource::packet : c.time_source;
   return info;
 }
 

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ryle/core/frequency_axis.hpp"
 #include "ryle/ingest/spectra_source.hpp"
+#include "ryle/ingest/stream_cutter.hpp"
 #include "ryle/wire/described.hpp"
 
 namespace ryle {
 
-/// Datagrams of a layout that the observation file describes (wire/described.hpp), over UDP. A
-/// stream is one board in one block of channels, a slot is one datagram.
+/// Packets of a layout that is described (wire/described.hpp), as datagrams or one behind the other
+/// in streams of bytes. A stream is one board in one block of channels, a slot is one packet.
 struct DescribedSourceConfig : ReceiverConfig {
-  /// "udp://host:port", one or more; every endpoint takes every stream. Port 0: see endpoints().
+  /// "udp://host:port", tcp:// and pipes, one or more; every endpoint takes every stream. Port 0:
+  /// see endpoints().
   std::vector<std::string> endpoints;
   wire::PacketDescription packet;
   std::int64_t n_inputs = 0;  ///< of the array: boards = n_inputs / inputs of a packet
@@ -27,6 +32,12 @@ struct DescribedSourceConfig : ReceiverConfig {
   /// counter counts from 1970, or time_source is arrival.
   SampleClock clock;
   TimeSource time_source = TimeSource::configured;
+
+  /// Endpoints are streams of DADA or GUPPI RAW, cut into blocks, the inputs of one after those of
+  /// the other; the first header tells the epoch.
+  std::optional<StreamShape> stream;
+  /// What a packet that was refused says, for the operator.
+  std::function<std::string(std::span<const std::byte>)> refused_text;
 
   std::int64_t chunk_ticks = 0;  ///< a multiple of described_chunk_alignment()
   int n_chunks = 8;              ///< fixed at start

@@ -85,7 +85,7 @@ FengineReceiver::FengineReceiver(const FengineSourceConfig& config)
       ticks_per_spectrum_(ticks_per_spectrum(config)),
       // Every chunk may be of another segment, and one more has none yet.
       clocks_(config.clock, static_cast<std::size_t>(config.n_chunks) + 1) {
-  for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
+  for (const auto& text : config_.endpoints) open_port(parse_endpoint(text));
   const std::size_t packet_bytes =
       header_bytes(config_.format) + static_cast<std::size_t>(layout_.packet_payload_bytes());
   const double packets_per_s = static_cast<double>(layout_.n_streams()) *
@@ -95,7 +95,7 @@ FengineReceiver::FengineReceiver(const FengineSourceConfig& config)
     ports_.reserve(ports_[i], packets_per_s, static_cast<double>(packet_bytes),
                    config_.stall_budget_s, config_.allow_small_rcvbuf);
   }
-  ports_.allocate(packet_bytes);
+  allocate_ports(packet_bytes);
   const AssemblerConfig a = assembler_config(config_, layout_);
   auto placement = std::make_unique<StreamMajorPlacement>(
       a.n_streams, layout_.packet_payload_bytes(), a.chunk_slots, std::byte{0});

@@ -45,11 +45,6 @@ void validate_format(const FengineSourceConfig& c, std::int64_t channels_per_pac
 void validate(const FengineSourceConfig& c) {
   require(!c.endpoints.empty(),
           "source.listen is empty; give at least one endpoint, for example udp://0.0.0.0:4015");
-  for (const auto& text : c.endpoints) {
-    require(parse_endpoint(text).transport == Endpoint::Transport::udp,
-            fmt::format("source.listen: \"{}\": {} packets come over udp:// only", text,
-                        name(c.format)));
-  }
   require(c.window_chunks >= 2, "ingest.window_chunks must be at least 2");
   require(c.n_chunks > c.window_chunks,
           fmt::format("ingest.n_chunks = {} must exceed ingest.window_chunks = {}: all of the "

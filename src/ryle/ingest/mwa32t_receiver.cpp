@@ -71,6 +71,10 @@ Mwa32tReceiver::Mwa32tReceiver(const Mwa32tSourceConfig& config)
   int n_udp = 0;
   for (std::uint32_t s = 0; s < config_.endpoints.size(); ++s) {
     const Endpoint endpoint = parse_endpoint(config_.endpoints[s]);
+    if (endpoint.is_pipe())
+      throw ConfigError(
+          fmt::format("source.listen: \"{}\": receivers of mwa32t are tcp:// or udp:// endpoints",
+                      config_.endpoints[s]));
     if (endpoint.transport == Endpoint::Transport::udp) {
       ports_.open(endpoint).streams.push_back(s);
       ++n_udp;

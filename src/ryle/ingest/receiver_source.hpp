@@ -29,6 +29,8 @@ struct ReceiverConfig {
   /// Times the recorded speed; 0 = as fast as the consumer takes the chunks, and nothing is
   /// dropped.
   double replay_speed = 0;
+  /// What is received is flow-controlled: it waits for the consumer, nothing is dropped.
+  bool waits = false;
 
   MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig
   MonotonicNs idle_close_ns = 1000 * kMillisecond_ns;

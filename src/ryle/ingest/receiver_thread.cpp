@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "ryle/core/error.hpp"
 #include "ryle/ingest/reading_order.hpp"
 #include "ryle/ingest/recording_time.hpp"
 
@@ -70,6 +71,7 @@ ReceiverThread::ReceiverThread(const ReceiverConfig& config)
     : ports_(config.udp_gro, !config.capture.empty()),
       senders_(config.allowed_senders),
       capture_path_(config.capture),
+      waits_(config.waits),
       replay_speed_(config.replay_speed) {
   if (config.capture.empty()) return;
   capture_ = std::make_unique<CaptureReader>(config.capture);
@@ -79,13 +81,14 @@ void ReceiverThread::allocate(const AssemblerConfig& config, std::unique_ptr<Pla
                               int n_chunks, std::int64_t reserved_spans, MemorySpace memory,
                               std::uint64_t samples_per_slot) {
   AssemblerConfig assembler = config;
-  assembler.wait_for_free_chunk |= replays() && replay_speed_ == 0;
+  assembler.wait_for_free_chunk |= (replays() && replay_speed_ == 0) || waits_;
   pool_ = std::make_unique<ChunkPool>(n_chunks, placement->chunk_bytes(config.chunk_slots),
                                       reserved_spans, memory);
   assembler_ = std::make_unique<Assembler>(assembler, std::move(placement), *pool_);
   assembler_->set_cancel([this] { return abandon_.load(); });
   assembler_->set_on_segment([this] {
     ports_.rewind(assembler_->origin_slot());
+    streams_.rewind(assembler_->origin_slot());
     segment_begun();
   });
   samples_per_slot_ = samples_per_slot;
@@ -220,10 +223,16 @@ bool ReceiverThread::serve_ports(int timeout_ms, std::int64_t skew_slots) {
   for (std::size_t i = 0; i < ports_.size(); ++i) {
     polled.push_back({ports_[i].socket.get(), POLLIN, 0});
   }
+  streams_.add_polled(polled);
   const int n = ::poll(polled.data(), polled.size(), timeout_ms);
   now_ = monotonic_ns();
   if (n <= 0) return false;
   ReadingOrder order(skew_slots);
+  const std::span<const pollfd> streams = std::span(polled).subspan(ports_.size());
+  const auto readable = streams_.readable(streams);
+  for (const auto* input : readable) {
+    if (input->port.useful) order.waiting(input->port.position);
+  }
   for (std::size_t i = 0; i < ports_.size(); ++i) {
     if (polled[i].revents != 0 && ports_[i].useful) order.waiting(ports_[i].position);
   }
@@ -231,7 +240,75 @@ bool ReceiverThread::serve_ports(int timeout_ms, std::int64_t skew_slots) {
     if (polled[i].revents == 0 || !order.may_read(ports_[i].position)) continue;
     receive(ports_[i], 64);
   }
+  for (auto* input : readable) {
+    if (order.may_read(input->port.position)) read_stream(*input, skew_slots);
+  }
+  streams_.accept(streams, assembler_->locked() ? assembler_->origin_slot() : 0,
+                  [this](const SenderAddress& peer) { return senders_.empty() || allowed(peer); });
+  if (streams_.refused() > 0) {
+    rejected_connections_ = streams_.refused();
+    last_rejected_connection_ = streams_.last_refused();
+  }
   return true;
+}
+
+void ReceiverThread::open_port(const Endpoint& endpoint) {
+  if (endpoint.is_udp()) {
+    ports_.open(endpoint);
+    return;
+  }
+  if (replays())
+    throw ConfigError(fmt::format(
+        "source.listen: \"{}\": of a capture only datagrams are read, those of udp:// endpoints",
+        to_string(endpoint)));
+  streams_.open(endpoint);
+}
+
+void ReceiverThread::allocate_ports(std::size_t max_bytes) {
+  ports_.allocate(max_bytes);
+  streams_.set_cutters([max_bytes] { return make_packet_cutter(max_bytes); });
+}
+
+void ReceiverThread::read_stream(StreamInputs::Input& input, std::int64_t max_units) {
+  reading_ = &input;
+  input.port.useful = false;
+  try {
+    streams_.read(input, max_units, *this);
+  } catch (const FormatError& error) {
+    fault_ = to_string(input.port.endpoint) + ": " + error.what();
+    streams_.close_all();
+  }
+  reading_ = nullptr;
+}
+
+// A stream cannot be damaged on its way: a packet that is none means that packets do not begin
+// where this side thinks.
+bool ReceiverThread::on_packet(std::span<const std::byte> packet) {
+  DatagramReader::Datagram datagram;
+  datagram.data = packet.data();
+  datagram.size = packet.size();
+  datagram.address =
+      &reading_->peer;  // its identity stays 0: a stream changes its sender by a new one
+  ++reading_->port.received;
+  const Reason reason = judge(reading_->port, datagram);
+  reading_->port.useful |= tells_position(reason);
+  return reason != Reason::magic && reason != Reason::version && reason != Reason::length &&
+         reason != Reason::field && reason != Reason::too_short && reason != Reason::too_long;
+}
+
+bool ReceiverThread::on_block(Tick tick, std::span<const std::byte> block) {
+  ++reading_->port.received;
+  const Reason reason = take_block(reading_->port, tick, block);
+  reading_->port.useful |= tells_position(reason);
+  if (reason != Reason::used)
+    note_rejected(reason, sender_address(&reading_->peer),
+                  block.first(std::min<std::size_t>(block.size(), 16)));
+  return true;
+}
+
+Reason ReceiverThread::take_block(UdpPort&, Tick, std::span<const std::byte>) {
+  assembler_->reject(Reason::field);
+  return Reason::field;
 }
 
 void ReceiverThread::start() {
@@ -260,7 +337,7 @@ void ReceiverThread::run() {
     bool any = serve(5);
     any |= align();
     housekeeping(false);
-    if (abandon_ || capture_ended_ || finished_by_itself()) break;
+    if (abandon_ || capture_ended_ || finished_by_itself() || !fault_.empty()) break;
     if (!stopping) continue;
     if (replays()) break;  // nothing is on its way
     if (stop_since == 0) stop_since = quiet_since = now_;
@@ -270,6 +347,7 @@ void ReceiverThread::run() {
     if (quiet || now_ - stop_since > kDrainLimit_ns) break;
   }
   disconnect_all();
+  streams_.close_all();
   assembler_->finish(now_);
   housekeeping(true);
 }
@@ -293,7 +371,7 @@ void ReceiverThread::housekeeping(bool force) {
 void ReceiverThread::update_notes() {
   std::vector<std::string> notes;
   for (const std::string& note :
-       {ports_.silent_groups(), format_note(), replays() ? capture_note() : ""})
+       {ports_.silent_groups(), streams_.note(), format_note(), replays() ? capture_note() : ""})
     if (!note.empty()) notes.push_back(note);
   const std::lock_guard lock(mutex_);
   snapshot_.notes = std::move(notes);
@@ -365,11 +443,13 @@ std::string ReceiverThread::state() const {
 std::vector<std::string> ReceiverThread::endpoints() const {
   std::vector<std::string> result;
   for (std::size_t i = 0; i < ports_.size(); ++i) result.push_back(to_string(ports_[i].endpoint));
+  for (const auto& text : streams_.endpoints()) result.push_back(text);
   return result;
 }
 
 std::int64_t ReceiverThread::memory_bytes() const {
-  return pool_->memory_bytes() + assembler_->memory_bytes() + ports_.memory_bytes();
+  return pool_->memory_bytes() + assembler_->memory_bytes() + ports_.memory_bytes() +
+         streams_.memory_bytes();
 }
 
 }  // namespace ryle

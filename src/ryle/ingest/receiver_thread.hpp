@@ -15,6 +15,7 @@
 #include "ryle/ingest/capture_file.hpp"
 #include "ryle/ingest/receiver_source.hpp"
 #include "ryle/ingest/source.hpp"
+#include "ryle/ingest/stream_inputs.hpp"
 #include "ryle/ingest/udp_ports.hpp"
 #include "ryle/runtime/stage_thread.hpp"
 
@@ -36,9 +37,9 @@ std::int64_t host_tai_ns();
 /// What every live source does alike: a thread that serves sockets until it is asked to stop and
 /// they are drained, timers of the assembler, a snapshot of counters and state for others. What to
 /// serve, and in which order, is the format's.
-class ReceiverThread {
+class ReceiverThread : private StreamSink {
  public:
-  virtual ~ReceiverThread() = default;  ///< derived destructors call end() first
+  ~ReceiverThread() override = default;  ///< derived destructors call end() first
   ReceiverThread(const ReceiverThread&) = delete;
   ReceiverThread& operator=(const ReceiverThread&) = delete;
 
@@ -70,6 +71,17 @@ class ReceiverThread {
   /// Stops at once and waits for the thread.
   void end();
   void publish();
+  /// A port for datagrams, or for the same packets in a stream of bytes (tcp, pipes). Throws
+  /// ConfigError for such a stream where packets are those of a capture.
+  void open_port(const Endpoint& endpoint);
+  /// Makes the buffers for datagrams of up to `max_bytes`; in a stream all have so many.
+  void allocate_ports(std::size_t max_bytes);
+  /// As allocate_ports(), for streams that are cut otherwise.
+  void set_cutters(const std::function<std::unique_ptr<StreamCutter>()>& make) {
+    streams_.set_cutters(make);
+  }
+  /// Which of the endpoints that are streams is being read.
+  std::size_t reading_stream() const { return reading_->source; }
   /// A packet that came through `port`.
   Reason offer(UdpPort& port, const CountedPacket& packet);
   /// Judges and counts a datagram of any sender: the allow-list, truncation, then the format.
@@ -78,8 +90,8 @@ class ReceiverThread {
   void receive(UdpPort& port, std::size_t limit);
   /// A round over the capture: a batch of datagrams, those that are due. Sets now_.
   bool serve_capture(int timeout_ms);
-  /// A round over UDP ports that each may bring any stream: those at most `skew_slots` ahead of the
-  /// furthest behind are read, one batch each. Sets now_.
+  /// A round over ports and streams of bytes that each may bring any stream: those at most
+  /// `skew_slots` ahead of the furthest behind are read, one batch each. Sets now_.
   bool serve_ports(int timeout_ms, std::int64_t skew_slots);
   /// Keeps who sent what was refused last for a reason.
   void note_rejected(Reason reason, const SenderAddress& sender,
@@ -95,7 +107,11 @@ class ReceiverThread {
   virtual bool align() { return false; }
   /// As align(), for streams that still wait when the sockets are drained.
   virtual bool align_at_end() { return false; }
-  virtual bool finished_by_itself() const { return false; }
+  virtual bool finished_by_itself() const { return streams_.ended(); }
+  /// A header in a stream of bytes; see StreamSink.
+  void on_header(std::int64_t) override {}
+  /// A block of such a stream. The base class takes none.
+  virtual Reason take_block(UdpPort& port, Tick tick, std::span<const std::byte> block);
   /// A segment has begun and nothing of it is placed yet.
   virtual void segment_begun() {}
   virtual void disconnect_all() {}
@@ -114,6 +130,9 @@ class ReceiverThread {
   mutable std::mutex mutex_;  // the snapshot
 
  private:
+  bool on_packet(std::span<const std::byte> packet) final;
+  bool on_block(Tick tick, std::span<const std::byte> block) final;
+  void read_stream(StreamInputs::Input& input, std::int64_t max_units);
   void run();
   void housekeeping(bool force);
   bool next_captured();
@@ -130,8 +149,11 @@ class ReceiverThread {
   };
 
   SenderList senders_;
+  StreamInputs streams_;
+  StreamInputs::Input* reading_ = nullptr;
   std::string capture_path_;
   std::unique_ptr<CaptureReader> capture_;
+  bool waits_ = false;
   double replay_speed_ = 0;
   CapturedDatagram captured_;  // the next one
   bool has_captured_ = false;  // there is one

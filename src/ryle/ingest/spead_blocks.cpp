@@ -43,6 +43,18 @@ std::int64_t place_in_cell(std::int64_t spectrum) {
   return spectrum / kHalfBlock * 2 * kHalfBlock + spectrum % kHalfBlock;
 }
 
+// As unpack_row(), of one polarization.
+void unpack_single(const std::byte* row, std::int64_t first, std::int64_t n, std::int64_t channel,
+                   std::int64_t input, const BlockView& out) {
+  for (std::int64_t t = 0; t < n; ++t) {
+    const std::int64_t spectrum = first + t;
+    std::byte* cell = out.cell(channel, spectrum / kSpectraPerBlock, input) +
+                      place_in_cell(spectrum % kSpectraPerBlock);
+    cell[0] = row[2 * t];
+    cell[kHalfBlock] = row[2 * t + 1];
+  }
+}
+
 // n spectra of one channel of a heap to spectra first, first + 1, ... of two neighbouring inputs.
 void unpack_row(const std::byte* row, std::int64_t first, std::int64_t n, std::int64_t channel,
                 std::int64_t input, const BlockView& out) {
@@ -80,10 +92,10 @@ void clear_tail(std::int64_t n, const BlockView& out) {
 void clear_cells(const SpeadSourceConfig& c, std::int64_t stream, std::int64_t begin,
                  std::int64_t end, SpectraMask& mask) {
   const std::int64_t cells_per_heap = c.cells_per_heap();
-  const std::int64_t cells_per_row = c.spectra_per_heap * 4 / c.cell_bytes();
-  const std::int64_t spectra_per_cell = c.cell_bytes() / 4;
+  const std::int64_t cells_per_row = c.spectra_per_heap * c.spectrum_bytes() / c.cell_bytes();
+  const std::int64_t spectra_per_cell = c.cell_bytes() / c.spectrum_bytes();
   const std::int64_t first_channel = stream / c.n_fengines * c.heap_channels();
-  const std::int64_t input = stream % c.n_fengines * 2;
+  const std::int64_t input = stream % c.n_fengines * c.n_pols();
   while (begin < end) {  // row by row
     const std::int64_t heap = begin / cells_per_heap;
     const std::int64_t channel = begin % cells_per_heap / cells_per_row;
@@ -92,7 +104,7 @@ void clear_cells(const SpeadSourceConfig& c, std::int64_t stream, std::int64_t b
     const std::int64_t spectrum = heap * c.spectra_per_heap;
     std::uint64_t* bits = mask.bits.data() + (first_channel + channel) * mask.channel_stride_words +
                           input * mask.words;
-    for (int pol = 0; pol < 2; ++pol)
+    for (std::int64_t pol = 0; pol < c.n_pols(); ++pol)
       clear_bits(bits + pol * mask.words, spectrum + (begin - row_begin) * spectra_per_cell,
                  spectrum + (row_end - row_begin) * spectra_per_cell);
     begin = row_end;
@@ -102,7 +114,7 @@ void clear_cells(const SpeadSourceConfig& c, std::int64_t stream, std::int64_t b
 }  // namespace
 
 SpectraShape SpeadSourceConfig::shape() const {
-  return {n_channels, 2 * n_fengines, chunk_spectra, SampleFormat::ci8, true};
+  return {n_channels, n_inputs(), chunk_spectra, SampleFormat::ci8, true};
 }
 
 FrequencyAxis SpeadSourceConfig::channels() const {
@@ -112,7 +124,7 @@ FrequencyAxis SpeadSourceConfig::channels() const {
 
 void unpack_spead(const SpeadSourceConfig& c, const Chunk& chunk, SpectraBlocks& spectra) {
   const BlockView& out = spectra.view;
-  RYLE_ASSERT(chunk.n_ticks <= c.chunk_spectra && out.n_inputs == 2 * c.n_fengines &&
+  RYLE_ASSERT(chunk.n_ticks <= c.chunk_spectra && out.n_inputs == c.n_inputs() &&
               out.n_channels == c.n_channels && out.format == SampleFormat::ci8);
   spectra.n_spectra = chunk.n_ticks;
   spectra.first_spectrum = chunk.first_tick;
@@ -125,8 +137,10 @@ void unpack_spead(const SpeadSourceConfig& c, const Chunk& chunk, SpectraBlocks&
     const std::byte* heap = chunk.payload.data() + stream * heaps_per_chunk * c.heap_bytes();
     for (std::int64_t h = 0; h < n_heaps; ++h, heap += c.heap_bytes()) {
       for (std::int64_t k = 0; k < channels; ++k)
-        unpack_row(heap + k * c.spectra_per_heap * 4, h * c.spectra_per_heap, c.spectra_per_heap,
-                   stream / c.n_fengines * channels + k, stream % c.n_fengines * 2, out);
+        (c.beams ? unpack_single : unpack_row)(heap + k * c.spectra_per_heap * c.spectrum_bytes(),
+                                               h * c.spectra_per_heap, c.spectra_per_heap,
+                                               stream / c.n_fengines * channels + k,
+                                               stream % c.n_fengines * c.n_pols(), out);
     }
   }
   clear_tail(chunk.n_ticks, out);

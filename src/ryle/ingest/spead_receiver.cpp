@@ -35,6 +35,11 @@ void check_spead(const SpeadSourceConfig& c) {
       fmt::format("source.n_channels = {} is no multiple of source.channels_per_packet = {}, the "
                   "channels of a heap",
                   c.n_channels, c.channels_per_heap));
+  require_spead(
+      !c.beams || static_cast<std::int64_t>(c.endpoints.size()) == c.n_fengines,
+      fmt::format("source.heaps = \"beam\": each of the {} inputs needs an endpoint of its "
+                  "own, source.listen has {}",
+                  c.n_fengines, c.endpoints.size()));
   require_spead(c.spectra_per_heap >= 1, "source.spectra_per_heap must be at least 1");
   require_spead(
       c.ticks_per_spectrum >= 1,
@@ -84,7 +89,8 @@ SpeadReceiver::SpeadReceiver(const SpeadSourceConfig& config)
     : ReceiverThread(config),
       config_(config),
       heap_ticks_(static_cast<std::uint64_t>(config.ticks_per_spectrum * config.spectra_per_heap)),
-      ids_{wire::kSpeadTimestamp, wire::kSpeadFengId, wire::kSpeadFrequency, wire::kSpeadFengRaw},
+      ids_{wire::kSpeadTimestamp, wire::kSpeadFengId, wire::kSpeadFrequency,
+           config.beams ? wire::kSpeadBfRaw : wire::kSpeadFengRaw},
       clocks_(config.clock, static_cast<std::size_t>(config.n_chunks) + 1) {
   check_spead(config);
   const auto cells = static_cast<std::uint64_t>(config.cells_per_heap());
@@ -93,7 +99,9 @@ SpeadReceiver::SpeadReceiver(const SpeadSourceConfig& config)
   slot_bits_ =
       wraps ? kTimestampBits - std::countr_zero(heap_ticks_) + std::countr_zero(cells) : 64;
   for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
-  const double bytes_per_s = 2.0 * static_cast<double>(config.n_channels * 2 * config.n_fengines) *
+  require_spead(!config.beams || ports_.size() == config_.endpoints.size(),
+                "source.heaps = \"beam\": two inputs have the same endpoint in source.listen");
+  const double bytes_per_s = 2.0 * static_cast<double>(config.n_channels * config.n_inputs()) *
                              config.clock.rate_hz.value() * config.rate_factor;
   for (std::size_t i = 0; i < ports_.size(); ++i)
     ports_.reserve(ports_[i],
@@ -127,6 +135,13 @@ bool SpeadReceiver::serve(int timeout_ms) {
 Reason SpeadReceiver::reject(Reason reason) {
   assembler_->reject(reason);
   return reason;
+}
+
+std::uint64_t SpeadReceiver::input_of(const UdpPort& port) const {
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    if (&ports_[i] == &port) return i;
+  }
+  return 0;
 }
 
 // What the packet tells of the items that are needed: values, and where others lie in the heap.
@@ -173,6 +188,13 @@ Reason SpeadReceiver::take_datagram(UdpPort& port, const DatagramReader::Datagra
     if (packet_.find(ids_[feng_raw]) == nullptr) return reject(Reason::control);
   }
   HeapItems items;
+  std::uint64_t sender = datagram.sender;
+  if (config_.beams) {
+    // Counters of heaps are those of a stream.
+    items.value[feng_id] = input_of(port);
+    items.seen |= 1u << feng_id;
+    sender += items.value[feng_id] << 56;
+  }
   read_items(items);
   read_located(packet_.offset, payload, items);
   // Senders of MeerKAT repeat every item in every packet; those of others need not. Until the first
@@ -181,7 +203,7 @@ Reason SpeadReceiver::take_datagram(UdpPort& port, const DatagramReader::Datagra
   some_do_not_ |= !items.complete();
   if (items.complete() && some_repeat_ && !some_do_not_)
     return place(port, items, packet_.offset, datagram.sender, payload);
-  Heap& whole = heap({datagram.sender, packet_.heap_counter});
+  Heap& whole = heap({sender, packet_.heap_counter});
   for (std::size_t k = 0; k < n_needed; ++k) {
     const unsigned bit = 1u << k;
     if (((items.seen | items.located) & bit) == 0 || (whole.items.seen & bit) != 0) continue;
@@ -339,12 +361,13 @@ void SpeadReceiver::take_descriptor(std::span<const std::byte> bytes) {
   if (!described) return;
   constexpr std::array<std::string_view, n_needed> kNames{"timestamp", "feng_id", "frequency",
                                                           "feng_raw"};
-  const auto name = std::ranges::find(kNames, described->name);
-  if (name == kNames.end()) return;
+  const bool beam = config_.beams && described->name == "bf_raw";
+  const auto name = std::ranges::find(kNames, beam ? kNames[feng_raw] : described->name);
+  if (name == kNames.end() || (config_.beams && described->name == kNames[feng_raw])) return;
   ids_[static_cast<std::size_t>(name - kNames.begin())] = described->id;
   if (*name != kNames[feng_raw] || described->numpy.empty()) return;
-  const std::string shape =
-      fmt::format("'shape': ({}, {}, 2, 2)", config_.heap_channels(), config_.spectra_per_heap);
+  const std::string shape = fmt::format("'shape': ({}, {},{} 2)", config_.heap_channels(),
+                                        config_.spectra_per_heap, config_.beams ? "" : " 2,");
   const bool agrees = described->numpy.find(shape) != std::string_view::npos &&
                       described->numpy.find("i1'") != std::string_view::npos;
   described_ = agrees ? "" : std::string(described->numpy);
@@ -353,10 +376,11 @@ void SpeadReceiver::take_descriptor(std::span<const std::byte> bytes) {
 std::string SpeadReceiver::format_note() const {
   if (described_.empty()) return "";
   return fmt::format(
-      "the sender describes feng_raw as {}; this run takes heaps of {} channels "
-      "(source.channels_per_packet, n_channels) x {} spectra (source.spectra_per_heap) x 2 x 2 "
+      "the sender describes {} as {}; this run takes heaps of {} channels "
+      "(source.channels_per_packet, n_channels) x {} spectra (source.spectra_per_heap) x {} "
       "signed bytes",
-      described_, config_.heap_channels(), config_.spectra_per_heap);
+      config_.beams ? "bf_raw" : "feng_raw", described_, config_.heap_channels(),
+      config_.spectra_per_heap, config_.beams ? "2" : "2 x 2");
 }
 
 SpeadSource::SpeadSource(const SpeadSourceConfig& config)
@@ -370,11 +394,11 @@ SpectraShape SpeadSource::shape() const { return config().shape(); }
 SourceInfo SpeadSource::info() const {
   SourceInfo info;
   info.format = "spead";
-  info.n_inputs = 2 * config().n_fengines;
+  info.n_inputs = config().n_inputs();
   info.layout.format = SampleFormat::ci8;
   // Of one channel of one F-engine: engines take unpack()'s blocks, not this.
   info.layout.input_stride_bits = 16;
-  info.layout.sample_stride_bits = 32;
+  info.layout.sample_stride_bits = 16 * config().n_pols();
   info.clock = static_cast<const SpeadReceiver&>(receiver()).clocks().newest();
   info.time_source = TimeSource::configured;
   return info;
@@ -403,7 +427,7 @@ void SpeadSource::unpack(const Chunk& chunk, SpectraBlocks& spectra) const {
 std::int64_t spead_source_chunk_bytes(const SpeadSourceConfig& config) {
   check_spead(config);
   return checked_product(
-      {config.n_chunks, config.chunk_spectra, config.n_channels, 4 * config.n_fengines},
+      {config.n_chunks, config.chunk_spectra, config.n_channels, 2 * config.n_inputs()},
       "ingest chunks");
 }
 

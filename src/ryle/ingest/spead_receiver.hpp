@@ -63,6 +63,8 @@ class SpeadReceiver : public ReceiverThread {
   void disconnect_all() override;
   std::string format_note() const override;
 
+  /// Which input's endpoint it is, of beams.
+  std::uint64_t input_of(const UdpPort& port) const;
   void read_items(HeapItems& items) const;
   static void read_located(std::uint64_t offset, std::span<const std::byte> payload,
                            HeapItems& items);

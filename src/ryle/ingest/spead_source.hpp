@@ -10,12 +10,15 @@ namespace ryle {
 
 /// F-engine heaps of SPEAD live (wire/spead.hpp), as MeerKAT's katgpucbf sends them: one heap is
 /// [channel][spectrum][polarization][re, im] of signed bytes of one F-engine, with the items
-/// timestamp, feng_id and frequency (its first channel).
+/// timestamp, feng_id and frequency (its first channel). Or heaps of a B-engine, bf_raw
+/// [channel][spectrum][re, im] of one polarization of a beam: nothing in them tells which, so each
+/// such stream has an endpoint of its own.
 struct SpeadSourceConfig : ReceiverConfig {
-  /// "udp://host:port" or multicast groups, one or more; every endpoint takes every heap. Port 0:
-  /// see endpoints().
+  /// "udp://host:port" or multicast groups, one or more; every endpoint takes every heap, of beams
+  /// those of its input. Port 0: see endpoints().
   std::vector<std::string> endpoints;
-  std::int64_t n_fengines = 1;     ///< inputs = 2 n_fengines: input 2 k + p is polarization p of k
+  bool beams = false;              ///< heaps of a B-engine
+  std::int64_t n_fengines = 1;     ///< input n_pols() k + p is polarization p of k; beams: inputs
   std::int64_t first_channel = 0;  ///< number of the lowest channel as the heaps count
   std::int64_t n_channels = 0;     ///< received
   std::int64_t channels_per_heap = 0;  ///< 0 = n_channels; divides n_channels
@@ -36,10 +39,16 @@ struct SpeadSourceConfig : ReceiverConfig {
     return channels_per_heap > 0 ? channels_per_heap : n_channels;
   }
   /// Of the samples.
-  std::int64_t heap_bytes() const { return heap_channels() * spectra_per_heap * 4; }
-  /// What is present or absent at once: two spectra of a channel where heaps have an even number of
-  /// them, else one, of both polarizations.
-  std::int64_t cell_bytes() const { return spectra_per_heap % 2 == 0 ? 8 : 4; }
+  std::int64_t heap_bytes() const { return heap_channels() * spectra_per_heap * spectrum_bytes(); }
+  std::int64_t n_pols() const { return beams ? 1 : 2; }  ///< of a heap
+  std::int64_t n_inputs() const { return n_pols() * n_fengines; }
+  /// Of a channel, of all polarizations of a heap.
+  std::int64_t spectrum_bytes() const { return 2 * n_pols(); }
+  /// What is present or absent at once: eight bytes of a channel where heaps have whole numbers of
+  /// them, else one spectrum, of all polarizations.
+  std::int64_t cell_bytes() const {
+    return spectra_per_heap * spectrum_bytes() % 8 == 0 ? 8 : spectrum_bytes();
+  }
   std::int64_t cells_per_heap() const { return heap_bytes() / cell_bytes(); }
   std::int64_t n_streams() const { return n_fengines * (n_channels / heap_channels()); }
   SpectraShape shape() const;

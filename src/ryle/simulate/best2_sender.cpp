@@ -196,9 +196,6 @@ void Best2Sender::make_link(const SpectraRecord& quiet, const std::vector<Best2P
                             std::int64_t n_laps, const Best2SenderConfig& config) {
   check_record(quiet, config);
   auto endpoint = detail::parse_target(config.endpoint);
-  if (endpoint.is_tcp())
-    throw ConfigError("endpoint \"" + to_string(endpoint) +
-                      "\": BEST-2 packets are sent over udp:// only");
   State& s = *state_;
   s.order = block_order(quiet, config);
   s.cutter = std::make_unique<PulseCutter>(quiet, pulses, s.order);

@@ -50,9 +50,10 @@ namespace {
 // Counter of tick 0.
 std::uint64_t first_count(const wire::PacketDescription& packet, const Rational& rate_hz,
                           std::int64_t start_tai_ns) {
-  if (!packet.counts_from_1970) return 0;
+  if (!packet.is_dated()) return 0;
   const auto time = detail::unix_time(start_tai_ns);
-  const __int128 ns = static_cast<__int128>(time.s) * kSecond_ns + time.ns;
+  const __int128 ns = packet.zero_tai_ns ? static_cast<__int128>(start_tai_ns) - *packet.zero_tai_ns
+                                         : static_cast<__int128>(time.s) * kSecond_ns + time.ns;
   return static_cast<std::uint64_t>(ns * rate_hz.num * packet.counts_per_tick /
                                     (static_cast<__int128>(rate_hz.den) * packet.ticks_per_count) /
                                     kSecond_ns);
@@ -156,9 +157,6 @@ std::shared_ptr<const DescribedSender::Packer> DescribedSender::add_links(
   for (std::int64_t board = 0; board < n_boards; ++board) {
     auto endpoint = detail::parse_target(
         config.endpoints[config.endpoints.size() == 1 ? 0 : static_cast<std::size_t>(board)]);
-    if (endpoint.is_tcp())
-      throw ConfigError("endpoint \"" + to_string(endpoint) +
-                        "\": described packets are sent over udp:// only");
     detail::UdpPacketFormat own = format;
     complete_format(own, config.impairments, config.sink, endpoint,
                     {board, board, schedule.rate_hz});

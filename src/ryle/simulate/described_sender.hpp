@@ -27,7 +27,7 @@ struct DescribedSenderConfig {
 };
 
 /// The boards of a described array, over UDP. "Samples" of the report are packets; it has an entry
-/// for each board. Counters begin at 0, or with counts_from_1970 at the time of the record.
+/// for each board. Counters begin at 0, or where they are dated at the time of the record.
 class DescribedSender final : public Sender {
  public:
   /// Time samples: `record` was made with the bits and kind of the description's samples. Throws

@@ -144,10 +144,6 @@ void FengineSender::make_links(std::span<const SpectraEpoch> epochs, std::int64_
     for (std::int64_t board = 0; board < packets.n_boards; ++board) {
       auto endpoint = detail::parse_target(
           config.endpoints[config.endpoints.size() == 1 ? 0 : static_cast<std::size_t>(board)]);
-      if (endpoint.is_tcp()) {
-        throw ConfigError("endpoint \"" + to_string(endpoint) + "\": " + config.format +
-                          " packets are sent over udp:// only");
-      }
       std::vector<std::byte> laps;
       for (const auto* r : records) {
         const auto lap = detail::pack(*r, packets, block, board);

@@ -41,7 +41,7 @@ std::int64_t monotonic_ns() {
 
 Endpoint parse_target(const std::string& text) {
   const Endpoint endpoint = parse_endpoint(text);
-  if (endpoint.port == 0)
+  if (endpoint.port == 0 || endpoint.is_pipe())
     throw ConfigError("endpoint '" + text +
                       "' is not tcp://host:port or udp://host:port with a port above 0");
   return endpoint;
@@ -231,7 +231,8 @@ class TcpLink final : public Link {
 
 constexpr int kUdpSegment = 103;  // UDP_SEGMENT of linux/udp.h
 
-/// Datagrams, up to 64 messages a call; only the counter changes from lap to lap.
+/// Datagrams, up to 64 messages a call, or the same packets on a byte stream; only the counter
+/// changes from lap to lap.
 class UdpLink final : public Link {
  public:
   UdpLink(Endpoint endpoint, std::vector<std::byte> image, std::int64_t period, Tick start_tick,
@@ -295,9 +296,31 @@ class UdpLink final : public Link {
     return Sent::all;
   }
 
+  // Packets on a byte stream. A write may end inside one; the rest goes first next time.
+  Sent send_stream(std::size_t n_packets) {
+    parts_[0].iov_base = static_cast<std::byte*>(parts_[0].iov_base) + bytes_into_packet_;
+    parts_[0].iov_len -= static_cast<std::size_t>(bytes_into_packet_);
+    msghdr message{};
+    message.msg_iov = parts_.data();
+    message.msg_iovlen = n_packets;
+    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+      if (errno == EINTR) return Sent::all;
+      return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? Sent::full
+                                                                         : Sent::broken;
+    }
+    const std::int64_t into = bytes_into_packet_ + sent;
+    const std::int64_t packets = into / format_.packet_bytes;
+    bytes_into_packet_ = into % format_.packet_bytes;
+    position_ += packets * format_.packet_samples;
+    count_sent(packets * format_.packet_samples, packets, sent);
+    return Sent::all;
+  }
+  void reset_stream() override { bytes_into_packet_ = 0; }
+
   // The kernel cuts messages from here on, or the link goes back to one packet a message.
   void prepare() override {
-    if (format_.packets_per_message <= 1) return;
+    if (format_.packets_per_message <= 1 || endpoint_.is_tcp()) return;
     const int size = static_cast<int>(format_.packet_bytes);
     if (::setsockopt(socket_.get(), IPPROTO_UDP, kUdpSegment, &size, sizeof size) != 0) {
       format_.packets_per_message = 1;
@@ -378,6 +401,11 @@ class UdpLink final : public Link {
   Sent send_until(std::int64_t until) override {
     while (position_ + format_.packet_samples <= until) {
       const std::size_t n = fill_messages(until);
+      if (endpoint_.is_tcp()) {
+        const Sent sent = send_stream(n);
+        if (sent != Sent::all) return sent;
+        continue;
+      }
       if (impairer_ || format_.sink) {
         send_single(n);
         continue;
@@ -405,6 +433,7 @@ class UdpLink final : public Link {
 
   UdpPacketFormat format_;
   std::unique_ptr<Impairer> impairer_;
+  std::int64_t bytes_into_packet_ = 0;  // of a byte stream
   std::vector<std::byte> edited_;
   std::array<iovec, kBatch> parts_{};
   std::array<mmsghdr, kBatch> messages_{};

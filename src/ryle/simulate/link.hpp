@@ -17,7 +17,7 @@
 
 namespace ryle::simulate::detail {
 
-/// An endpoint to send to: parse_endpoint(), but port 0 is none.
+/// An endpoint to send to: parse_endpoint(), but port 0 is none, and pipes are not written.
 Endpoint parse_target(const std::string& text);
 
 /// One capture node: its packed record, its socket and where it is in the schedule. Positions count
@@ -121,9 +121,14 @@ struct LinkPlace {
   std::int64_t link = 0, receiver = 0;
   double rate_hz = 0;
 };
-/// What every link of packets is told: impairments, and who takes the packets.
+/// Throws ConfigError for a stream of bytes where datagrams are asked for.
+void require_datagrams(const SendImpairments& impairments, const PacketSink& sink,
+                       const Endpoint& to);
+/// What every link of packets is told: impairments, and who takes the packets. Throws as
+/// require_datagrams().
 void complete_format(UdpPacketFormat& format, const SendImpairments& impairments,
                      const PacketSink& sink, const Endpoint& to, const LinkPlace& place);
+/// To tcp:// endpoints the same packets go as a stream of bytes.
 std::unique_ptr<Link> make_udp_link(Endpoint endpoint, std::vector<std::byte> packets,
                                     std::int64_t period, Tick start_tick, Link::Spans outages,
                                     const UdpPacketFormat& format);

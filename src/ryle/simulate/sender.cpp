@@ -55,8 +55,20 @@ std::function<void(Tick, std::span<const std::byte>)> sink_of(const PacketSink& 
 
 namespace detail {
 
+void require_datagrams(const SendImpairments& impairments, const PacketSink& sink,
+                       const Endpoint& to) {
+  if (!to.is_tcp() || (!impairments.any() && !sink)) return;
+  throw ConfigError("endpoint \"" + to_string(to) + "\": " +
+                    (sink ? "a file of packets holds datagrams"
+                          : "loss, duplicates, order and steps of the clock are of datagrams, a "
+                            "stream has none") +
+                    "; udp:// works");
+}
+
 void complete_format(UdpPacketFormat& format, const SendImpairments& impairments,
                      const PacketSink& sink, const Endpoint& to, const LinkPlace& place) {
+  require_datagrams(impairments, sink, to);
+  if (to.is_tcp()) format.packets_per_message = 1;
   format.impairments = impairments.of_link(place.link, place.receiver, place.rate_hz);
   // A step of the counter that is no whole number of packets would be another fault.
   format.impairments.step_ticks -= format.impairments.step_ticks % format.packet_samples;
@@ -115,13 +127,7 @@ void Mwa32tSender::make_links(const VoltageRecord& record, std::int64_t n_laps,
   };
   for (std::size_t r = 0; r < endpoints.size(); ++r) {
     const auto receiver = static_cast<std::int64_t>(r);
-    if (endpoints[r].is_tcp() && (config.impairments.any() || config.sink)) {
-      throw ConfigError("endpoint \"" + to_string(endpoints[r]) + "\": " +
-                        (config.sink ? "a file of packets holds datagrams"
-                                     : "loss, duplicates, order and steps of the clock are of "
-                                       "datagrams, a stream has none") +
-                        "; udp:// works");
-    }
+    detail::require_datagrams(config.impairments, config.sink, endpoints[r]);
     auto outages = outages_of(config.outages, receiver, schedule);
     if (endpoints[r].is_tcp()) {
       loop().links.push_back(detail::make_tcp_link(

@@ -13,7 +13,8 @@
 namespace ryle::wire {
 namespace {
 
-constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+// 544 years: the products with counts below stay in 64 bits.
+constexpr std::uint64_t kMaxSeconds = std::uint64_t{1} << 34;
 
 std::uint64_t low_mask(int bits) {
   return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
@@ -85,9 +86,11 @@ DescribedCodec::Numbering DescribedCodec::numbering(const HeaderField& field) {
     const auto count = static_cast<std::uint64_t>(field.count);
     for (std::uint64_t v = 0; v < count; ++v) n.number.push_back(v % k * (count / k) + v / k);
   }
+  if (field.meaning == FieldMeaning::second) return n;  // not dense: there is no table back
   for (std::uint64_t v = 0; v < n.number.size(); ++v) {
     const std::uint64_t number = n.number[v];
-    if (number >= n.value.size()) n.value.resize(number + 1, kNone);
+    if (number == kNoNumber) continue;
+    if (number >= n.value.size()) n.value.resize(number + 1, kNoNumber);
     n.value[number] = v;
   }
   return n;
@@ -109,6 +112,12 @@ DescribedCodec::DescribedCodec(const PacketDescription& description,
         break;
       case FieldMeaning::constant:
         constants_.push_back(f);
+        break;
+      case FieldMeaning::second:
+        seconds_.insert(f.map.empty() ? seconds_.end() : seconds_.begin(), numbering(f));
+        break;
+      case FieldMeaning::invalid:
+        invalid_.push_back(f);
         break;
       case FieldMeaning::first_channel:
         channel_.push_back(numbering(f));
@@ -143,7 +152,7 @@ bool DescribedCodec::value_of(const Numbering& n, std::uint64_t number,
                               std::uint64_t& value) noexcept {
   value = number;
   if (!n.number.empty()) {
-    if (number >= n.value.size() || n.value[number] == kNone) return false;
+    if (number >= n.value.size() || n.value[number] == kNoNumber) return false;
     value = n.value[number];
   }
   value += n.field.base;
@@ -169,6 +178,7 @@ Reject DescribedCodec::find_stream(const std::byte* datagram, Packet& packet) co
   }
   for (const auto& n : boards_) {
     if (!number_of(n, datagram, number)) return Reject::field;
+    if (number == kNoNumber) return Reject::foreign_stream;
     if (n.field.meaning == FieldMeaning::first_input) {
       if (number % inputs_ != 0) return Reject::foreign_stream;
       number /= inputs_;
@@ -182,20 +192,41 @@ Reject DescribedCodec::find_stream(const std::byte* datagram, Packet& packet) co
   return Reject::none;
 }
 
+Reject DescribedCodec::find_count(const std::byte* datagram, Packet& packet) const noexcept {
+  const std::uint64_t counter = field_value(counter_, datagram);
+  if (counter < counter_.base) return Reject::field;
+  packet.tick_raw = counter - counter_.base;
+  packet.tick_bits = static_cast<std::uint8_t>(counter_.n_bits);
+  if (seconds_.empty()) return Reject::none;
+  const auto per_period = static_cast<std::uint64_t>(description_.counts_per_period);
+  if (packet.tick_raw >= per_period) return Reject::field;
+  std::uint64_t seconds = 0, number = 0;
+  for (const auto& n : seconds_) {
+    if (!number_of(n, datagram, number) || number == kNoNumber || number > kMaxSeconds)
+      return Reject::field;
+    seconds += number;
+  }
+  const auto period_s = static_cast<std::uint64_t>(description_.period_s);
+  packet.tick_raw += seconds / period_s * per_period;
+  packet.flags = static_cast<std::uint32_t>(seconds % period_s);
+  packet.tick_bits = 64;
+  return Reject::none;
+}
+
 Reject DescribedCodec::decode(std::span<const std::byte> datagram, Packet& packet) const noexcept {
   if (datagram.size() < description_.length) return Reject::too_short;
   if (datagram.size() > description_.length) return Reject::too_long;
   const std::byte* p = datagram.data();
   for (const auto& c : constants_) {
     const std::uint64_t value = field_value(c, p);
-    if (std::find(c.values.begin(), c.values.end(), value) == c.values.end()) return Reject::magic;
+    if (std::find(c.values.begin(), c.values.end(), value) == c.values.end()) return c.reject;
   }
-  const std::uint64_t counter = field_value(counter_, p);
-  if (counter < counter_.base) return Reject::field;
   Packet found;
+  if (const Reject r = find_count(p, found); r != Reject::none) return r;
   if (const Reject r = find_stream(p, found); r != Reject::none) return r;
-  found.tick_raw = counter - counter_.base;
-  found.tick_bits = static_cast<std::uint8_t>(counter_.n_bits);
+  for (const auto& f : invalid_) {
+    if (field_value(f, p) != 0) return Reject::sender_invalid;
+  }
   found.n_ticks = static_cast<std::uint32_t>(description_.extent(Axis::time));
   found.n_channels = channels_;
   found.n_inputs = inputs_;
@@ -207,7 +238,24 @@ Reject DescribedCodec::decode(std::span<const std::byte> datagram, Packet& packe
 
 void DescribedCodec::set_counter(std::uint64_t tick_raw,
                                  std::span<std::byte> datagram) const noexcept {
-  store_field(counter_, datagram.data(), tick_raw + counter_.base);
+  if (seconds_.empty()) return store_field(counter_, datagram.data(), tick_raw + counter_.base);
+  const auto per_period = static_cast<std::uint64_t>(description_.counts_per_period);
+  store_field(counter_, datagram.data(), tick_raw % per_period + counter_.base);
+  std::uint64_t seconds = tick_raw / per_period * static_cast<std::uint64_t>(description_.period_s);
+  for (const auto& n : seconds_) {
+    std::uint64_t value = seconds;
+    if (!n.number.empty()) {
+      // As many of the seconds as one of its values stands for.
+      value = 0;
+      for (std::uint64_t v = 0; v < n.number.size(); ++v) {
+        if (n.number[v] <= seconds && n.number[v] >= n.number[value]) value = v;
+      }
+      seconds -= std::min(seconds, n.number[value]);
+    } else {
+      seconds = 0;
+    }
+    store_field(n.field, datagram.data(), value + n.field.base);
+  }
 }
 
 std::size_t DescribedCodec::encode(const Packet& packet, std::span<const std::byte> payload,
@@ -253,7 +301,7 @@ PayloadMap::PayloadMap(const PacketDescription& d) : sample_(d.sample) {
     for (std::int64_t k = 0; k < a->extent; ++k) {
       for (const auto bit : inner) o.push_back(bit + k * stride);
     }
-    stride *= a->extent;
+    stride = stride * a->extent + a->pad_bits;
   }
   auto& parts = offsets_[static_cast<std::size_t>(Axis::complex)];
   if (!apart && sample_.complex) parts = {0, sample_.word_bytes > 0 ? 0 : sample_.bits};
@@ -299,6 +347,15 @@ void PayloadMap::set_code(std::byte* payload, std::int64_t bit, int part,
 
 int PayloadMap::part(const std::byte* payload, std::int64_t channel, std::int64_t time,
                      std::int64_t input, int part) const noexcept {
+  const int value = plain_part(payload, channel, time, input, part);
+  if (!sample_.conjugate || part == 0) return value;
+  // Minus the lowest value does not exist.
+  return sample_.encoding == Encoding::levels ? -value
+                                              : std::min((1 << (sample_.bits - 1)) - 1, -value);
+}
+
+int PayloadMap::plain_part(const std::byte* payload, std::int64_t channel, std::int64_t time,
+                           std::int64_t input, int part) const noexcept {
   const std::uint32_t c = code(payload, address(channel, time, input, part), part);
   const int half = 1 << (sample_.bits - 1);
   switch (sample_.encoding) {
@@ -316,6 +373,7 @@ int PayloadMap::part(const std::byte* payload, std::int64_t channel, std::int64_
 void PayloadMap::set_part(std::byte* payload, std::int64_t channel, std::int64_t time,
                           std::int64_t input, int part, int value) const noexcept {
   const int half = 1 << (sample_.bits - 1);
+  if (sample_.conjugate && part == 1) value = -value;
   const int clipped = std::clamp(value, -half, half - 1);
   auto code = static_cast<std::uint32_t>(clipped);
   if (sample_.encoding == Encoding::offset_binary)

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,7 +23,9 @@ enum class FieldMeaning : std::uint8_t {
   first_channel,  ///< number of the packet's first channel
   board,          ///< which of the senders of different inputs
   first_input,    ///< number of the packet's first input: board = number / inputs of a packet
-  constant,       ///< the same in every packet: others are refused (Reject::magic)
+  constant,       ///< the same in every packet: others are refused (HeaderField::reject)
+  second,         ///< seconds before those that the counter counts in; several are added
+  invalid,        ///< not 0: the sender says that the samples are none (Reject::sender_invalid)
   ignored,        ///< known, not looked at; written as 0
 };
 
@@ -40,9 +43,13 @@ struct HeaderField {
   /// first_channel, board: numbers are dealt out k at a time: number v of n becomes
   /// (v mod k) n / k + v / k. 1 = as they are.
   std::int64_t interleave = 1;
-  std::vector<std::uint64_t> map;     ///< first_channel, board: what each value - base stands for
+  /// first_channel, board, second: what each value - base stands for; kNoNumber: nothing
+  std::vector<std::uint64_t> map;
   std::vector<std::uint64_t> values;  ///< constant: those accepted; the first is written
+  Reject reject = Reject::magic;      ///< constant: of packets with another value
 };
+/// In HeaderField::map: packets with this value are of a foreign stream, or of no time.
+inline constexpr std::uint64_t kNoNumber = ~std::uint64_t{0};
 
 enum class Axis : std::uint8_t { channel, time, input, complex };
 std::string_view name(Axis axis);
@@ -52,6 +59,7 @@ std::string_view name(Axis axis);
 struct PayloadAxis {
   Axis axis = Axis::time;
   std::int64_t extent = 1;
+  std::int64_t pad_bits = 0;  ///< that hold no sample, behind the last index
 };
 
 /// How a sample is written. Without a word its parts lie end to end in a stream of bits; the first
@@ -66,21 +74,30 @@ struct SampleCode {
   int word_bytes = 0;  ///< 0, 1, 2, 4, 8
   bool word_big_endian = false;
   int re_shift = 0, im_shift = 0;
+  bool conjugate = false;  ///< imaginary parts are read, and written, with the other sign
 
   int n_parts() const { return complex ? 2 : 1; }
   /// From one sample to the next where nothing lies between.
   std::int64_t stride_bits() const { return word_bytes > 0 ? 8 * word_bytes : n_parts() * bits; }
 };
 
-/// A layout of datagrams. tick of a packet = (counter - base) * ticks_per_count / counts_per_tick;
-/// a tick is an instant of time samples, or a spectrum.
+/// A layout of datagrams. tick of a packet = count * ticks_per_count / counts_per_tick; a tick is
+/// an instant of time samples, or a spectrum. count = counter - base, and with fields of seconds
+///     count = seconds / period_s * counts_per_period + counter - base,
+/// where a counter of counts_per_period or more is refused (Reject::field).
 struct PacketDescription {
   std::uint32_t length = 0;  ///< of the datagram
+  /// A block of a stream of bytes: longer than a datagram; its counter is not in the stream.
+  bool is_block = false;
   std::vector<HeaderField> header;
   std::int64_t ticks_per_count = 1;
   std::int64_t counts_per_tick = 1;
   /// The counter counts from 1970-01-01 UTC (POSIX: leap seconds are not counted).
   bool counts_from_1970 = false;
+  /// Instant of count 0 where the layout tells it, TAI; SI seconds are counted from there.
+  std::optional<std::int64_t> zero_tai_ns;
+  std::int64_t counts_per_period = 0;  ///< with fields of seconds: after so many the counter is 0
+  std::int64_t period_s = 1;           ///< of the counter, whole seconds
   std::uint32_t payload_offset = 0;
   std::uint32_t trailer = 0;  ///< bytes behind the payload
   std::vector<PayloadAxis>
@@ -94,6 +111,8 @@ struct PacketDescription {
   std::int64_t payload_bytes() const { return length - payload_offset - trailer; }
   /// Whether the payload holds channels of an F-engine; time samples otherwise.
   bool has_channels() const { return has(Axis::channel) || field(FieldMeaning::first_channel); }
+  /// Packets tell their time: nothing of the configuration does.
+  bool is_dated() const { return counts_from_1970 || zero_tai_ns.has_value(); }
   /// Counts from one packet of a stream to the next.
   std::int64_t counts_per_packet() const;
 };
@@ -116,10 +135,10 @@ class DescribedCodec {
  public:
   DescribedCodec(const PacketDescription& description, const DescribedGeometry& geometry);
 
-  /// Packet: stream = channel block * n_boards + board, tick_raw = counter - base in counts,
-  /// tick_bits = width of the counter, n_ticks = time extent, channel, input = board * inputs of a
-  /// packet. Refuses wrong lengths, constants (magic), counters below their base and channels
-  /// beyond the map (field), other streams (foreign_stream).
+  /// Packet: stream = channel block * n_boards + board, tick_raw = count, tick_bits = width of the
+  /// counter (64 with fields of seconds), flags = seconds beyond whole periods, n_ticks = time
+  /// extent, channel, input = board * inputs of a packet. Refuses wrong lengths, constants (magic),
+  /// counters below their base and channels beyond the map (field), other streams (foreign_stream).
   Reject decode(std::span<const std::byte> datagram, Packet& packet) const noexcept;
   /// Writes the datagram of packet.stream and packet.tick_raw; bytes written, or 0: does not fit.
   std::size_t encode(const Packet& packet, std::span<const std::byte> payload,
@@ -146,11 +165,14 @@ class DescribedCodec {
   static bool value_of(const Numbering& numbering, std::uint64_t number,
                        std::uint64_t& value) noexcept;
   Reject find_stream(const std::byte* datagram, Packet& packet) const noexcept;
+  Reject find_count(const std::byte* datagram, Packet& packet) const noexcept;
 
   PacketDescription description_;
   DescribedGeometry geometry_;
   std::uint32_t n_blocks_ = 1, n_boards_ = 1, inputs_ = 1, channels_ = 1;
   HeaderField counter_;
+  std::vector<Numbering> seconds_;  // with a map first
+  std::vector<HeaderField> invalid_;
   std::vector<HeaderField> constants_;
   std::vector<Numbering> channel_;  // none or one
   std::vector<Numbering> boards_;   // most significant first
@@ -178,6 +200,8 @@ class PayloadMap {
   const SampleCode& sample() const { return sample_; }
 
  private:
+  int plain_part(const std::byte* payload, std::int64_t channel, std::int64_t time,
+                 std::int64_t input, int part) const noexcept;
   std::uint32_t code(const std::byte* payload, std::int64_t bit, int part) const noexcept;
   void set_code(std::byte* payload, std::int64_t bit, int part, std::uint32_t code) const noexcept;
   std::int64_t address(std::int64_t channel, std::int64_t time, std::int64_t input,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,14 +13,15 @@ namespace ryle::wire {
 namespace {
 
 constexpr std::uint32_t kMaxDatagramBytes = 65507;  // UDP over IPv4
+constexpr std::uint32_t kMaxBlockBytes = 1u << 30;  // of a stream of bytes
 
 void require(bool good, const std::string& message) {
   if (!good) throw ConfigError(message);
 }
 
 std::string field_text(const HeaderField& f) {
-  constexpr std::array<const char*, 6> kNames{"sequence",    "first_channel", "board",
-                                              "first_input", "constant",      "ignored"};
+  constexpr std::array<const char*, 8> kNames{"sequence", "first_channel", "board",   "first_input",
+                                              "constant", "second",        "invalid", "ignored"};
   return "header field \"" + std::string(kNames[static_cast<std::size_t>(f.meaning)]) +
          "\" at offset " + std::to_string(f.offset);
 }
@@ -51,8 +53,14 @@ void check_meaning(const PacketDescription& d, const HeaderField& f) {
   }
   require(f.values.empty(), what + ": value belongs to field = \"constant\"");
   const bool numbers = f.meaning == FieldMeaning::first_channel || f.meaning == FieldMeaning::board;
-  require(numbers || (f.map.empty() && f.interleave == 1),
-          what + ": map and interleave belong to first_channel and board");
+  require(numbers || f.interleave == 1, what + ": interleave belongs to first_channel and board");
+  if (f.meaning == FieldMeaning::second) {
+    constexpr std::uint64_t kLimit_s = std::uint64_t{1} << 34;
+    for (const auto s : f.map)
+      require(s == kNoNumber || s < kLimit_s, what + ": seconds of map are below 2^34");
+    return;
+  }
+  require(numbers || f.map.empty(), what + ": map belongs to first_channel, board and second");
   require(f.map.empty() || f.interleave == 1, what + ": give map or interleave, not both");
   require(f.step >= 1 && (f.step == 1 || f.meaning == FieldMeaning::first_channel),
           what + ": step belongs to first_channel and is at least 1");
@@ -61,6 +69,7 @@ void check_meaning(const PacketDescription& d, const HeaderField& f) {
           what + ": interleave = " + std::to_string(f.interleave) +
               " needs count, how many numbers there are: a multiple of it");
   auto sorted = f.map;
+  std::erase(sorted, kNoNumber);
   std::sort(sorted.begin(), sorted.end());
   require(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
           what + ": two values of map are the same: each number belongs to one");
@@ -71,7 +80,7 @@ void check_meaning(const PacketDescription& d, const HeaderField& f) {
 
 /// Every bit of the datagram belongs to one field.
 void check_overlaps(const PacketDescription& d) {
-  std::vector<std::array<const HeaderField*, 8>> owner(d.length);
+  std::map<std::uint32_t, std::array<const HeaderField*, 8>> owner;
   for (const auto& f : d.header) {
     if (f.meaning == FieldMeaning::ignored) continue;
     for (int bit = f.low_bit; bit < f.low_bit + f.n_bits; ++bit) {
@@ -107,18 +116,20 @@ void check_payload(const PacketDescription& d) {
               std::to_string(d.trailer) + " leave nothing of length = " + std::to_string(d.length));
   require(d.has(Axis::time) || d.has(Axis::channel) || d.has(Axis::input),
           "payload.order is empty; outermost axis first, for example [\"time\", \"input\"]");
-  std::int64_t samples = 1;
-  for (const auto& a : d.order) {
-    require(a.extent >= 1, "payload.extents: " + std::string(name(a.axis)) + " must be at least 1");
-    if (a.axis != Axis::complex) samples = checked_product({samples, a.extent}, "payload.extents");
-  }
   const bool apart = d.has(Axis::complex);
+  std::int64_t samples = 1, bits = apart ? d.sample.bits : d.sample.stride_bits();
+  for (auto a = d.order.rbegin(); a != d.order.rend(); ++a) {
+    require(a->extent >= 1,
+            "payload.extents: " + std::string(name(a->axis)) + " must be at least 1");
+    if (a->axis != Axis::complex)
+      samples = checked_product({samples, a->extent}, "payload.extents");
+    bits = checked_product({bits, a->extent}, "payload.extents") + a->pad_bits;
+  }
   require(!apart || d.sample.complex,
           "payload.order has \"complex\", payload.sample is real; a complex one is \"ci8\"");
   require(!apart || d.extent(Axis::complex) == 2, "payload.order has \"complex\" more than once");
   require(!apart || d.sample.word_bytes == 0,
           "payload.word holds both parts of a sample; \"complex\" cannot be an axis then");
-  const std::int64_t bits = checked_product({samples, d.sample.stride_bits()}, "payload.extents");
   require(bits == 8 * d.payload_bytes(),
           "payload.extents: " + std::to_string(samples) + " samples of " +
               std::to_string(d.sample.stride_bits()) + " bits take " +
@@ -138,8 +149,19 @@ void check_counter(const PacketDescription& d) {
           "header: packets of " + std::to_string(d.extent(Axis::time)) +
               " ticks do not step a counter of ticks_per_count = " +
               std::to_string(d.ticks_per_count) + " by whole counts");
-  require(!d.counts_from_1970 || d.field(FieldMeaning::sequence)->n_bits >= 32,
+  const bool has_seconds = d.field(FieldMeaning::second) != nullptr;
+  require(!d.counts_from_1970 || has_seconds || d.field(FieldMeaning::sequence)->n_bits >= 32,
           "header: a counter from 1970 has 32 bits or more");
+  if (!has_seconds) return;
+  require(d.period_s >= 1 && d.period_s <= 86'400,
+          "header: period_s = " + std::to_string(d.period_s) + " must lie in 1 .. 86400");
+  require(d.counts_per_period >= 1 && d.counts_per_period <= 1 << 28,
+          "header: field = \"second\" needs counts_per_period, how often the counter counts before "
+          "it begins again: 1 .. 268435456");
+  require(d.counts_per_period % d.counts_per_packet() == 0,
+          "header: packets step the counter by " + std::to_string(d.counts_per_packet()) +
+              ", counts_per_period = " + std::to_string(d.counts_per_period) +
+              " is no multiple of it");
 }
 
 void check_boards(const PacketDescription& d) {
@@ -159,8 +181,13 @@ void check_boards(const PacketDescription& d) {
 }  // namespace
 
 void validate(const PacketDescription& d) {
-  require(d.length >= 1 && d.length <= kMaxDatagramBytes,
-          "length = " + std::to_string(d.length) + " must lie in 1 .. 65507, what UDP carries");
+  if (d.is_block) {
+    require(d.length >= 1 && d.length <= kMaxBlockBytes,
+            "a block of " + std::to_string(d.length) + " bytes is not in 1 .. 2^30");
+  } else {
+    require(d.length >= 1 && d.length <= kMaxDatagramBytes,
+            "length = " + std::to_string(d.length) + " must lie in 1 .. 65507, what UDP carries");
+  }
   check_payload(d);
   for (const auto& f : d.header) {
     check_word(d, f);

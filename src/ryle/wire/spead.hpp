@@ -30,6 +30,7 @@ enum SpeadId : std::uint32_t {
   kSpeadFengId = 0x4101,
   kSpeadFrequency = 0x4103,
   kSpeadFengRaw = 0x4300,
+  kSpeadBfRaw = 0x5000,
 };
 inline constexpr std::uint64_t kSpeadStop = 2;
 inline constexpr int kSpeadAddressBits = 48;  ///< of what Ryle sends

@@ -104,7 +104,7 @@ PayloadAxes payload_axes(const PacketDescription& d, const std::array<std::int64
   for (auto a = order.rbegin(); a != order.rend(); ++a) {
     CopyAxis axis{a->extent, from, next[static_cast<std::size_t>(a->axis)]};
     next[static_cast<std::size_t>(a->axis)] *= a->extent;
-    from *= a->extent;
+    from = from * a->extent + a->pad_bits / 8;
     if (a->axis == Axis::complex && !s.re_first) {
       found.first_bytes = axis.from;
       axis.from = -axis.from;

@@ -51,12 +51,15 @@ class BeamSink {
   virtual void finish(RecordedBeamsSummary& summary) = 0;
 };
 
-/// By the ending of the path: .fil .vdif .h5. Throws ConfigError for what the file cannot hold.
+/// By the ending of the path, .fil .vdif .h5, or heaps of SPEAD to udp://host:port. Throws
+/// ConfigError for what the file cannot hold.
 std::unique_ptr<BeamSink> make_beam_sink(const std::string& path, const BeamSinkInfo& info);
-/// Throws ConfigError for another ending.
+/// An endpoint instead of a file.
+bool is_beam_stream(const std::string& output);
+/// "udp" of an endpoint. Throws ConfigError for another ending.
 std::string beam_file_ending(const std::string& path);
-/// The files behind a path with these rows: one of NAME.h5 and of one row, else NAME_BEAM.*. Throws
-/// ConfigError where two rows would share a file.
+/// The files behind a path with these rows, none behind an endpoint: one of NAME.h5 and of one row,
+/// else NAME_BEAM.*. Throws ConfigError where two rows would share a file.
 std::vector<std::string> beam_files_of(const std::string& path,
                                        const std::vector<std::string>& beams);
 /// Names of the rows: the beams, then "incoherent_NAME".

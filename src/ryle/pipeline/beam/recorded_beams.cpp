@@ -173,7 +173,8 @@ class RecordedBeams {
         static_cast<double>(options_.integration);
     std::map<std::string, int> n_outputs;
     for (const auto& output : options_.outputs)
-      ++n_outputs[std::filesystem::path(output).parent_path().string()];
+      if (!is_beam_stream(output))
+        ++n_outputs[std::filesystem::path(output).parent_path().string()];
     for (const auto& [folder, n] : n_outputs)
       require_room(folder.empty() ? "." : folder, n * n_values * value_bytes(s_.format),
                    "the values of the beams");
@@ -215,8 +216,9 @@ class RecordedBeams {
   }
 
   void choose_engine() {
-    const bool vdif = std::any_of(options_.outputs.begin(), options_.outputs.end(),
-                                  [](const auto& o) { return beam_file_ending(o) == ".vdif"; });
+    const bool vdif = std::any_of(
+        options_.outputs.begin(), options_.outputs.end(),
+        [](const auto& o) { return beam_file_ending(o) == ".vdif" || is_beam_stream(o); });
     s_.output = options_.output;
     if (s_.output.empty())
       s_.output = vdif ? "voltage" : inputs_.n_pols == 2 ? "stokes-i" : "power";

@@ -306,14 +306,14 @@ void read_packet(const toml::table& table, SourceConfig& source, const Origin& o
   const toml::node* node = table.get("packet");
   const toml::node* format = table.get("format");
   if (node == nullptr) {
-    if (is_described(source))
+    if (source.format == "described")
       throw ConfigError(origin(format->source()) +
                         ": source.format = described: [source.packet] is missing, the layout of "
                         "the datagrams (docs/bring_up.md)");
     return;
   }
   if (format == nullptr) source.format = "described";
-  if (!is_described(source))
+  if (source.format != "described")
     throw ConfigError(
         fmt::format("{}: source.format = {}: [source.packet] describes packets of "
                     "source.format = \"described\"",
@@ -512,13 +512,41 @@ bool is_received(const SourceConfig& source) {
   return source.kind == "network" || source.kind == "pcap";
 }
 
-bool is_described(const SourceConfig& source) { return source.format == "described"; }
+bool is_described(const SourceConfig& source) {
+  return source.format == "described" || is_standard(source);
+}
+
+bool is_standard(const SourceConfig& source) {
+  return source.kind != "file" &&
+         (source.format == "vdif" || source.format == "codif" || is_recorded_stream(source));
+}
+
+bool is_recorded_stream(const SourceConfig& source) {
+  return source.kind != "file" && (source.format == "dada" || source.format == "guppi");
+}
+
+namespace {
+
+bool is_stream(const std::string& endpoint) { return !endpoint.starts_with("udp://"); }
+
+}  // namespace
+
+bool all_streams(const SourceConfig& source) {
+  return !source.listen.empty() &&
+         std::all_of(source.listen.begin(), source.listen.end(), is_stream);
+}
+
+bool any_stream(const SourceConfig& source) {
+  return std::any_of(source.listen.begin(), source.listen.end(), is_stream);
+}
 
 bool is_live_samples(const SourceConfig& source) {
   return !is_live_spectra(source) && !is_live_beams(source);
 }
 
 bool is_live_spectra(const SourceConfig& source) {
+  // Several complex channels of a frame are those of an F-engine, several real ones are inputs.
+  if (is_standard(source)) return source.n_channels > 1 && source.sample.starts_with("c");
   if (is_described(source)) return source.packet && source.packet->has_channels();
   return source.format == "chips" || source.format == "tbf" || source.format == "tbx" ||
          is_live_spead(source);

@@ -45,6 +45,17 @@ struct SourceConfig {
   double channel_zero_mhz = 0;           ///< described, spead: sky frequency of channel number 0
   std::int64_t spectra_per_heap = 256;   ///< spead
   std::int64_t ticks_per_spectrum = 0;   ///< spead: of the timestamps
+  std::string heaps = "f-engine";        ///< spead: f-engine | beam
+  std::string sample;                    ///< vdif, codif, dada, guppi: "i2", "ci8", ...
+  std::string sample_encoding = "auto";  ///< auto | twos_complement | offset_binary | levels
+  std::int64_t frame_bytes = 0;          ///< vdif, codif: with the header; guppi: of a block
+  std::int64_t frame_prefix_bytes = 0;   ///< vdif, codif: before the frame in a packet
+  bool legacy_headers = false;           ///< vdif: of 16 bytes
+  std::vector<std::int64_t> threads;     ///< vdif, codif; empty: 0, 1, ...
+  std::vector<std::string> stations;     ///< vdif, codif; empty: one, whoever it is
+  std::int64_t period_s = 1;             ///< codif: of the frame number
+  std::string axis_order;                ///< dada, guppi: "TFP", "PFT256"; "" = the format's
+  std::int64_t overlap_samples = 0;      ///< guppi
   std::string marker = "counter";  ///< counter | constant | ignore: word 0 of an MWA-32T group
   double chunk_ms = 51.2;
   std::int64_t n_chunks = 8;       ///< ring between ingest and the channelizer
@@ -67,8 +78,16 @@ struct SourceConfig {
 bool is_received(const SourceConfig& source);
 /// mwa32t, described time samples.
 bool is_live_samples(const SourceConfig& source);
-/// Packets of the layout that [source.packet] describes, of spectra or of time samples.
+/// Packets of the layout that [source.packet] or a standard describes, of spectra or of time
+/// samples.
 bool is_described(const SourceConfig& source);
+/// Live vdif, codif, dada and guppi: standards, whose sizes the keys of [source] tell.
+bool is_standard(const SourceConfig& source);
+/// Live dada and guppi: a header, then samples without end, through TCP or a pipe.
+bool is_recorded_stream(const SourceConfig& source);
+/// All endpoints are streams of bytes (tcp, pipes), or one of them is.
+bool all_streams(const SourceConfig& source);
+bool any_stream(const SourceConfig& source);
 /// chips, tbf, tbx, spead, described channels: packets hold spectra, not time samples.
 bool is_live_spectra(const SourceConfig& source);
 /// SPEAD heaps of F-engines.

@@ -96,10 +96,13 @@ void fields(V& v, SourceConfig& c) {
   v("kind", c.kind, Choice{{"simulator", "network", "pcap", "file"}},
     "where samples come from; pcap: packets of `listen` in a capture, PCAP or PCAPNG");
   v("format", c.format, Choice{},
-    "wire or file format: mwa32t, chips, tbf, tbx, best2, spead live, described with a "
-    "[source.packet]; `ryle info` lists those of files, auto = by content");
+    "wire or file format: mwa32t, chips, tbf, tbx, best2, spead, vdif, codif, dada, guppi live, "
+    "described with a [source.packet]; `ryle info` lists those of files, "
+    "auto = by content");
   v("listen", c.listen, Choice{},
-    "one endpoint per receiver, tcp://host:port or udp://host:port; a multicast group is joined: "
+    "one endpoint per receiver, udp://host:port, tcp://host:port, pipe:/path or fd://3; a "
+    "multicast "
+    "group is joined: "
     "udp://239.1.2.3:7148?interface=eth1&source=10.0.0.1; udp://239.1.2.3+15:7148 are 16 groups; "
     "kind = \"pcap\": which datagrams are taken");
   v("file", c.file, Choice{},
@@ -131,7 +134,8 @@ void fields(V& v, SourceConfig& c) {
     "packets are described");
   v("n_channels", c.n_channels, Range{0, 65535},
     "chips, tbf, tbx, spead, described live: channels received; described: 0 = those of one "
-    "packet");
+    "packet; vdif, codif, dada, guppi live: channels of a frame, 0 = 1; several complex ones are "
+    "spectra, several real ones inputs");
   v("channels_per_packet", c.channels_per_packet, Range{0, 65535},
     "chips, tbx live: channels in one packet, spead: in one heap; 0 = all");
   v("channel_width_hz", c.channel_width_hz, Range{0, 1e9},
@@ -140,8 +144,36 @@ void fields(V& v, SourceConfig& c) {
   v("channel_zero_mhz", c.channel_zero_mhz, Range{0, 1e6},
     "spead, described: sky frequency of the center of channel number 0");
   v("spectra_per_heap", c.spectra_per_heap, Range{1, 1 << 20}, "spead: spectra in one heap");
+  v("heaps", c.heaps, Choice{{"f-engine", "beam"}},
+    "spead: feng_raw of F-engines, or bf_raw of a B-engine: one polarization of a beam an "
+    "endpoint, "
+    "in the order of the inputs");
   v("ticks_per_spectrum", c.ticks_per_spectrum, Range{0, 1e9, "needed"},
     "spead: timestamps from one spectrum to the next, 2 x channels of an F-engine of real samples");
+  v("sample", c.sample, Choice{},
+    "vdif, codif, dada, guppi live: \"i2\", \"ci8\", ...: i or ci, 1 to 16 bits a part");
+  v("sample_encoding", c.sample_encoding,
+    Choice{{"auto", "twos_complement", "offset_binary", "levels"}},
+    "vdif, codif, dada live: auto = levels for vdif of 1 and 2 bits, else offset_binary for vdif "
+    "and "
+    "codif, twos_complement for dada");
+  v("frame_bytes", c.frame_bytes, Range{0, 1 << 30, "needed"},
+    "vdif, codif live: of a frame with its header; guppi: of a block without (BLOCSIZE)");
+  v("frame_prefix_bytes", c.frame_prefix_bytes, Range{0, 1024},
+    "vdif, codif live: bytes of a packet before the frame, 8 where packets are numbered (VTP)");
+  v("legacy_headers", c.legacy_headers, Choice{}, "vdif live: headers have 16 bytes");
+  v("threads", c.threads, Range{0, 65535},
+    "vdif, codif live: threads received, in the order of the inputs; [] = 0, 1, ...; others are "
+    "rejected (foreign_stream)");
+  v("stations", c.stations, Choice{},
+    "vdif, codif live: stations received, each with all threads, in the order of the inputs: two "
+    "characters or a number, [\"Ef\", \"0x11\"]; [] = one, its number is not looked at");
+  v("period_s", c.period_s, Range{1, 65535}, "codif live: seconds after which frames begin at 0");
+  v("axis_order", c.axis_order, Choice{},
+    "dada, guppi live: time, channel (F) and polarization, the slowest first; \"PFT256\" = blocks "
+    "of 256 times; \"\" = TFP (dada), FTP (guppi; TFP where PKTFMT is SIMPLE)");
+  v("overlap_samples", c.overlap_samples, Range{0, 1e9},
+    "guppi live: OVERLAP, samples at the end of a block that come again");
   v("marker", c.marker, Choice{{"counter", "constant", "ignore"}},
     "meaning of word 0 of an MWA-32T group");
   v("chunk_ms", c.chunk_ms, Range{0.1, 10000}, "length of a ring chunk");
@@ -168,7 +200,8 @@ void fields(V& v, SourceConfig& c) {
     "order");
   v("pair_swap", c.pair_swap, Choice{},
     "best2: packets have antennas 4a + j in the place of 4a + (j xor 2)");
-  v("lossless", c.lossless, Choice{}, "stream transports wait for the engine instead of dropping");
+  v("lossless", c.lossless, Choice{},
+    "streams (tcp) wait for the engines instead of dropping; dada, guppi and pipes always do");
 }
 
 template <class V>

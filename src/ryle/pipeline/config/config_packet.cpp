@@ -27,9 +27,13 @@ constexpr std::array kPacketKeys{
     PacketKey{"payload", "table", "the samples, see below"},
 };
 constexpr std::array kHeaderKeys{
-    PacketKey{"field", "`sequence`, `first_channel`, `board`, `first_input`, `constant`, `ignored`",
-              "what the field tells: the counter, the number of the packet's first channel, the "
-              "board that sent it, the number of its first input, or nothing new"},
+    PacketKey{
+        "field",
+        "`sequence`, `second`, `first_channel`, `board`, `first_input`, `invalid`, `constant`, "
+        "`ignored`",
+        "what the field tells: the counter, the second that it counts in, the number of the "
+        "packet's first channel, the board that sent it, the number of its first input, that "
+        "the samples are none (not 0), or nothing new"},
     PacketKey{"type", "`u8`, `u16be`, `u16le`, ... `u64le`", "the word the field lies in"},
     PacketKey{"offset", "whole number", "of the word, bytes from the start of the datagram"},
     PacketKey{"bits", "`[high, low]`",
@@ -41,6 +45,9 @@ constexpr std::array kHeaderKeys{
     PacketKey{"since", "`start_utc`, `1970`",
               "sequence: count 0 is at source.start_utc, or at 1970-01-01 UTC (POSIX); default "
               "start_utc"},
+    PacketKey{"counts_per_period", "whole number",
+              "second: how often the counter counts before it begins again"},
+    PacketKey{"period_s", "whole number", "second: after so many seconds; default 1"},
     PacketKey{"step", "whole number",
               "first_channel: channels a count, where blocks of channels are counted; default 1"},
     PacketKey{"count", "whole number",
@@ -49,7 +56,7 @@ constexpr std::array kHeaderKeys{
     PacketKey{"interleave", "whole number",
               "first_channel, board: number v of count stands for (v mod k) count / k + v / k"},
     PacketKey{"map", "list of whole numbers",
-              "first_channel, board: what the values from base on stand for"},
+              "first_channel, board, second: what the values from base on stand for"},
     PacketKey{"value", "whole number, or a list of them",
               "constant: what the field holds; packets with another value are rejected (magic)"},
 };
@@ -80,12 +87,14 @@ constexpr std::array kPayloadKeys{
     PacketKey{"im_shift", "whole number", "lowest bit of the imaginary part; default: bits"},
 };
 
-constexpr std::array<std::pair<std::string_view, FieldMeaning>, 6> kMeanings{{
+constexpr std::array<std::pair<std::string_view, FieldMeaning>, 8> kMeanings{{
     {"sequence", FieldMeaning::sequence},
     {"first_channel", FieldMeaning::first_channel},
     {"board", FieldMeaning::board},
     {"first_input", FieldMeaning::first_input},
     {"constant", FieldMeaning::constant},
+    {"second", FieldMeaning::second},
+    {"invalid", FieldMeaning::invalid},
     {"ignored", FieldMeaning::ignored},
 }};
 constexpr std::array<std::pair<std::string_view, Axis>, 4> kAxes{{
@@ -208,6 +217,15 @@ class TableReader {
   const TomlPlace& place_;
 };
 
+void read_second(const TableReader& in, const HeaderField& f, wire::PacketDescription& packet) {
+  for (const std::string_view key : {"counts_per_period", "period_s"}) {
+    const toml::node* node = in.get(key);
+    if (node == nullptr) continue;
+    if (f.meaning != FieldMeaning::second) in.fail(*node, key, "belongs to field = \"second\"");
+    (key == "period_s" ? packet.period_s : packet.counts_per_period) = in.integer(*node, key);
+  }
+}
+
 void read_counter(const TableReader& in, HeaderField& f, wire::PacketDescription& packet) {
   const auto of_sequence = [&](std::string_view key) {
     const toml::node* node = in.get(key);
@@ -252,6 +270,7 @@ void read_field(const toml::table& table, const TomlPlace& place, wire::PacketDe
   f.map = in.integers("map");
   f.values = in.integers("value");
   read_counter(in, f, packet);
+  read_second(in, f, packet);
   packet.header.push_back(std::move(f));
 }
 
@@ -403,6 +422,10 @@ std::string field_toml(const HeaderField& f, const wire::PacketDescription& pack
   add("interleave", f.interleave, 1);
   if (!f.map.empty()) text += ", map = " + list_text(f.map);
   if (!f.values.empty()) text += ", value = " + list_text(f.values);
+  if (f.meaning == FieldMeaning::second) {
+    add("counts_per_period", packet.counts_per_period, 0);
+    add("period_s", packet.period_s, 1);
+  }
   if (f.meaning == FieldMeaning::sequence) {
     add("ticks_per_count", packet.ticks_per_count, 1);
     add("counts_per_tick", packet.counts_per_tick, 1);

@@ -233,7 +233,7 @@ class LiveRun final : public LivePath {
     SampleMetadata metadata = live_sample_metadata(config_);
     metadata.clock.epoch_tai_ns = simulation_start_tai_ns(config_);
     // Counters say how much time has passed; "now" is the clock of this machine.
-    if (metadata.time_source != TimeSource::packet || !is_described(config_.source))
+    if (!is_described(config_.source))
       metadata.time_source = from_own_clock(config_) ? TimeSource::arrival : TimeSource::configured;
     time_source_ = metadata.time_source;
     const ArrayLayout array = load_array(config_, metadata.n_inputs);

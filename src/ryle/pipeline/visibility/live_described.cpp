@@ -9,6 +9,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/described_placement.hpp"
 #include "ryle/pipeline/visibility/changing_sky.hpp"
+#include "ryle/pipeline/visibility/live_frames.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
 #include "ryle/simulate/described_sender.hpp"
 
@@ -18,13 +19,13 @@ namespace {
 using wire::Axis;
 
 // Channels received: those of source.n_channels, or of one packet.
-std::int64_t described_channels(const SourceConfig& source) {
-  return source.n_channels > 0 ? source.n_channels : source.packet->extent(Axis::channel);
+std::int64_t described_channels(const SourceConfig& source, const wire::PacketDescription& packet) {
+  return source.n_channels > 0 ? source.n_channels : packet.extent(Axis::channel);
 }
 
 // Centers, ascending, of channel numbers that ascend or, in an inverted band, descend.
-FrequencyAxis described_axis(const SourceConfig& source) {
-  const std::int64_t n = described_channels(source);
+FrequencyAxis described_axis(const SourceConfig& source, const wire::PacketDescription& packet) {
+  const std::int64_t n = described_channels(source, packet);
   const double width_hz =
       source.channel_width_hz > 0 ? source.channel_width_hz : source.sample_rate_hz.value();
   const std::int64_t lowest = source.first_channel + (source.inverted_band ? n - 1 : 0);
@@ -33,24 +34,27 @@ FrequencyAxis described_axis(const SourceConfig& source) {
           n};
 }
 
-std::int64_t described_chunk_ticks(const SourceConfig& source) {
-  const std::int64_t alignment = described_chunk_alignment(*source.packet);
+std::int64_t described_chunk_ticks(const SourceConfig& source,
+                                   const wire::PacketDescription& packet) {
+  const std::int64_t alignment = described_chunk_alignment(packet);
   const double ticks = source.chunk_ms * 1e-3 * source.sample_rate_hz.value();
   return alignment *
          std::max<std::int64_t>(1, std::llround(ticks / static_cast<double>(alignment)));
 }
 
-TimeSource described_time(const SourceConfig& source) {
-  if (source.packet->counts_from_1970) return TimeSource::packet;
+TimeSource described_time(const SourceConfig& source, const wire::PacketDescription& packet) {
+  if (packet.is_dated()) return TimeSource::packet;
+  if (is_recorded_stream(source)) return TimeSource::header;
   return is_received(source) && source.start_utc == "now" ? TimeSource::arrival
                                                           : TimeSource::configured;
 }
 
 void check_source(const SourceConfig& source) {
   if (source.sample_rate_hz.num <= 0)
-    throw ConfigError(
-        "source.sample_rate_hz is needed for described packets: samples, or spectra where packets "
-        "hold channels, per second of one input");
+    throw ConfigError(fmt::format(
+        "source.sample_rate_hz is needed for source.format = \"{}\": samples, or spectra "
+        "where packets hold channels, per second of one input",
+        source.format));
   if (source.listen.empty())
     throw ConfigError("source.listen is empty: give an endpoint, e.g. [\"udp://0.0.0.0:4015\"]");
 }
@@ -81,7 +85,7 @@ DescribedSourceConfig live_described_config(const ObservationConfig& config, std
   check_source(s);
   DescribedSourceConfig d;
   d.endpoints = s.listen;
-  d.packet = *s.packet;
+  d.packet = described_packet(s, n_inputs);
   d.n_inputs = n_inputs;
   if (d.packet.has_channels()) {
     if (d.packet.sample.bits > 8)
@@ -90,7 +94,7 @@ DescribedSourceConfig live_described_config(const ObservationConfig& config, std
                       "taken live, time samples of up to 16",
                       d.packet.sample.bits));
     d.first_channel = s.first_channel;
-    d.channels = described_axis(s);
+    d.channels = described_axis(s, d.packet);
     d.n_channels = d.channels.n_channels;
     d.descending = s.inverted_band;
     if (!(d.channels.first_center_hz > 0))
@@ -100,13 +104,15 @@ DescribedSourceConfig live_described_config(const ObservationConfig& config, std
           d.channels.first_center_hz * 1e-6));
   }
   d.clock.rate_hz = s.sample_rate_hz;
-  d.clock.epoch_tai_ns = start_tai_ns;
-  d.time_source = described_time(s);
-  d.chunk_ticks = described_chunk_ticks(s);
+  d.clock.epoch_tai_ns = d.packet.zero_tai_ns.value_or(start_tai_ns);
+  d.time_source = described_time(s, d.packet);
+  d.chunk_ticks = described_chunk_ticks(s, d.packet);
   d.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
   d.window_chunks = static_cast<int>(s.window_chunks);
   d.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
   static_cast<ReceiverConfig&>(d) = receiver_config(config);
+  if (is_recorded_stream(s)) d.stream = stream_shape(s, d);
+  if (is_standard(s) && !d.stream) d.refused_text = frame_text(s);
   described_source_chunk_bytes(d);  // what does not fit is found before anything is opened
   return d;
 }
@@ -116,14 +122,15 @@ SampleMetadata described_sample_metadata(const ObservationConfig& config) {
   check_source(s);
   SampleMetadata metadata;
   metadata.n_inputs = load_array(config, 0).n_inputs();
-  described_geometry(*s.packet, metadata.n_inputs, 0, 1);
-  metadata.layout = described_samples(*s.packet, metadata.n_inputs);
+  const wire::PacketDescription packet = described_packet(s, metadata.n_inputs);
+  described_geometry(packet, metadata.n_inputs, 0, 1);
+  metadata.layout = described_samples(packet, metadata.n_inputs);
   metadata.clock.rate_hz = s.sample_rate_hz;
   metadata.clock.epoch_tai_ns = s.start_utc == "now" ? 0 : tai_ns_from_utc_iso(s.start_utc);
   metadata.reference_hz = s.center_mhz * 1e6;
   metadata.inverted_band = s.inverted_band;
-  metadata.max_feed_ticks = described_chunk_ticks(s);
-  metadata.time_source = described_time(s);
+  metadata.max_feed_ticks = described_chunk_ticks(s, packet);
+  metadata.time_source = described_time(s, packet);
   return metadata;
 }
 
@@ -143,6 +150,10 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
                                          std::int64_t start_tai_ns,
                                          const simulate::PacketSink& sink) {
   const auto& s = config.simulator;
+  if (is_recorded_stream(config.source))
+    throw UnsupportedError("the simulator sends no streams of source.format = \"" +
+                           config.source.format +
+                           "\"; vdif, codif and packets of a [source.packet] it does send");
   const DescribedSourceConfig receiver =
       live_described_config(config, array.n_inputs(), start_tai_ns);
   const simulate::Scene scene = make_scene(config, array.n_inputs());
@@ -154,7 +165,8 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
       if (sources_enu[k][2] >= 0) marks_.push_back({sources_enu[k], s.sources[k].name});
   };
   if (receiver.packet.has_channels()) {
-    const auto spectra = simulated_spectra(config, receiver.clock, receiver.channels);
+    const auto spectra =
+        simulated_spectra(config, {start_tai_ns, receiver.clock.rate_hz}, receiver.channels);
     if (has_moving_sky(config)) {
       const auto stream = std::make_shared<simulate::SpectraStream>(array, scene, spectra);
       jy_per_count2_ = stream->jy_per_count2();
@@ -182,7 +194,7 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
   voltages.n_samples = s.period_samples;
   voltages.sample_rate_hz = receiver.clock.rate_hz;
   voltages.center_hz = config.source.center_mhz * 1e6;
-  voltages.start_tai_ns = receiver.clock.epoch_tai_ns;
+  voltages.start_tai_ns = start_tai_ns;
   voltages.level_lsb = s.rms_lsb;
   voltages.n_workers = static_cast<int>(config.runtime.threads);
   voltages.earth_orientation.dut1_s = config.telescope.dut1_s;

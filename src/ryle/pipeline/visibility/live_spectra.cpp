@@ -26,6 +26,12 @@ double expected_speed(const ObservationConfig& config) {
   return simulated ? config.simulator.speed : 1;
 }
 
+namespace {
+
+bool is_pipe(const std::string& endpoint) { return parse_endpoint(endpoint).is_pipe(); }
+
+}  // namespace
+
 ReceiverConfig receiver_config(const ObservationConfig& config) {
   const SourceConfig& s = config.source;
   ReceiverConfig r;
@@ -40,6 +46,8 @@ ReceiverConfig receiver_config(const ObservationConfig& config) {
     r.capture = s.file;
     r.replay_speed = s.replay_speed;
   }
+  // What ends by itself, and senders that can be asked to wait.
+  r.waits = is_recorded_stream(s) || (all_streams(s) && (s.lossless || is_pipe(s.listen.front())));
   r.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
   r.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
   return r;
@@ -100,12 +108,13 @@ SpeadSourceConfig live_spead_config(const ObservationConfig& config, const Array
   if (is_received(s) && s.start_utc == "now")
     throw ConfigError(
         "source.start_utc is needed for spead: the UTC of timestamp 0, the sync time of the array");
-  if (array.n_inputs() % 2 != 0)
+  SpeadSourceConfig f;
+  f.beams = s.heaps == "beam";
+  if (!f.beams && array.n_inputs() % 2 != 0)
     throw ConfigError("the array has " + std::to_string(array.n_inputs()) +
                       " inputs; heaps of an F-engine have two polarizations");
-  SpeadSourceConfig f;
   f.endpoints = s.listen;
-  f.n_fengines = array.n_inputs() / 2;
+  f.n_fengines = array.n_inputs() / f.n_pols();
   f.first_channel = s.first_channel;
   f.n_channels = s.n_channels;
   f.channels_per_heap = s.channels_per_packet;

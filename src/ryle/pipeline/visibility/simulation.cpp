@@ -147,6 +147,11 @@ simulate::SendImpairments send_impairments(const SimulatorConfig& s) {
 bool is_real_time(const ObservationConfig& config) {
   const std::string& kind = config.source.kind;
   if (kind == "pcap") return config.source.replay_speed > 0;
+  const auto& listen = config.source.listen;
+  const bool piped = std::any_of(listen.begin(), listen.end(), [](const auto& text) {
+    return text.starts_with("pipe:") || text.starts_with("fd://");
+  });
+  if (is_recorded_stream(config.source) || piped) return false;
   return kind == "network" || (kind == "simulator" && !config.simulator.wait_for_run);
 }
 

@@ -26,10 +26,6 @@ std::span<const std::byte> raw_bytes(const T* data, std::size_t n) {
   return std::as_bytes(std::span(data, n));
 }
 
-std::string numpy_header(const char* type, const std::string& shape) {
-  return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({})}}", type, shape);
-}
-
 // [product][antenna i, polarization i, antenna j, polarization j]
 std::vector<std::int32_t> product_order(const VisibilityDump& dump, std::int64_t n_antennas) {
   const std::int64_t n_pols = dump.n_pol_products == 4 ? 2 : 1;
@@ -51,38 +47,43 @@ std::vector<std::int32_t> product_order(const VisibilityDump& dump, std::int64_t
 
 }  // namespace
 
-SpeadOutput::SpeadOutput(const OutputConfig& config) : config_(config) {
-  const Endpoint endpoint = parse_endpoint(config.spead);
-  if (endpoint.is_tcp() || endpoint.port == 0)
-    throw ConfigError("output.spead = \"" + config.spead +
-                      "\": heaps are sent to udp://host:port with a port above 0");
-  socket_ = udp_connect(endpoint);
+std::string spead_numpy_header(const char* type, const std::string& shape) {
+  return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({})}}", type, shape);
 }
 
-SpeadOutput::~SpeadOutput() {
+SpeadHeaps::SpeadHeaps(const std::string& key, const std::string& endpoint,
+                       std::int64_t packet_bytes, double mb_per_s)
+    : endpoint_(endpoint), packet_bytes_(packet_bytes), mb_per_s_(mb_per_s) {
+  const Endpoint to = parse_endpoint(endpoint);
+  if (!to.is_udp() || to.port == 0)
+    throw ConfigError(key + " \"" + endpoint +
+                      "\": heaps are sent to udp://host:port with a port above 0");
+  socket_ = udp_connect(to);
+}
+
+SpeadHeaps::~SpeadHeaps() {
   if (datagrams_ == 0) return;
   const Item stop[]{{wire::kSpeadControl, true, wire::kSpeadStop, {}}};
-  send_heap(stop);
+  send(stop);
 }
 
-std::string SpeadOutput::trouble() const {
+std::string SpeadHeaps::trouble() const {
   if (refused_ == 0) return "";
   return fmt::format("{} of {} datagrams could not be sent to {}: {}", refused_, datagrams_,
-                     config_.spead, std::strerror(last_error_));
+                     endpoint_, std::strerror(last_error_));
 }
 
-void SpeadOutput::pace(std::size_t n_bytes) {
-  if (config_.spead_mb_per_s <= 0) return;
+void SpeadHeaps::pace(std::size_t n_bytes) {
+  if (mb_per_s_ <= 0) return;
   constexpr std::chrono::milliseconds kShort(1);  // not worth a sleep
   const auto now = Clock::now();
   if (next_ > now + kShort) std::this_thread::sleep_until(next_);
-  next_ = std::max(next_, now - kShort) +
-          std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(n_bytes) * 1e3 /
-                                                             config_.spead_mb_per_s));
+  next_ = std::max(next_, now - kShort) + std::chrono::nanoseconds(static_cast<std::int64_t>(
+                                              static_cast<double>(n_bytes) * 1e3 / mb_per_s_));
 }
 
 // The socket waits while its buffer is full; what a dead receiver or a network rejects is gone.
-void SpeadOutput::send_datagram(std::size_t n_bytes) {
+void SpeadHeaps::send_datagram(std::size_t n_bytes) {
   pace(n_bytes);
   ++datagrams_;
   constexpr int kTries = 3;  // one may report an earlier datagram that nobody took
@@ -94,7 +95,7 @@ void SpeadOutput::send_datagram(std::size_t n_bytes) {
   ++refused_;
 }
 
-void SpeadOutput::send_heap(std::span<const Item> items) {
+void SpeadHeaps::send(std::span<const Item> items) {
   wire::SpeadPacket packet;
   packet.heap_counter = ++counter_;
   heap_.clear();
@@ -106,7 +107,7 @@ void SpeadOutput::send_heap(std::span<const Item> items) {
   packet.heap_bytes = heap_.size();
   const std::size_t header = wire::spead_header_bytes(packet.n_items);
   // Payloads are whole numbers of eight bytes, so that samples are not cut.
-  const std::size_t room = (static_cast<std::size_t>(config_.spead_packet_bytes) - header) / 8 * 8;
+  const std::size_t room = (static_cast<std::size_t>(packet_bytes_) - header) / 8 * 8;
   datagram_.resize(header + room);
   std::size_t at = 0;
   do {
@@ -120,31 +121,37 @@ void SpeadOutput::send_heap(std::span<const Item> items) {
   } while (at < heap_.size());
 }
 
+SpeadOutput::SpeadOutput(const OutputConfig& config)
+    : config_(config),
+      out_("output.spead =", config.spead, config.spead_packet_bytes, config.spead_mb_per_s) {}
+
 void SpeadOutput::send_descriptors(const VisibilityDump& dump, const Observation& observation,
                                    std::int64_t n_channels) {
   const std::int64_t n_products = dump.n_baselines * dump.n_pol_products;
-  const auto f8 = numpy_header("<f8", "");
+  const auto f8 = spead_numpy_header("<f8", "");
   const std::vector<std::vector<std::byte>> descriptors{
       wire::spead_descriptor(wire::kSpeadTimestamp, "timestamp",
                              "first sample, TAI nanoseconds since 1970-01-01",
-                             numpy_header("<u8", "")),
+                             spead_numpy_header("<u8", "")),
       wire::spead_descriptor(wire::kSpeadFrequency, "frequency", "first channel of the heap", ""),
-      wire::spead_descriptor(wire::kSpeadXengRaw, "xeng_raw", "mean visibilities",
-                             numpy_header("<f4", fmt::format("{}, {}, 2", n_channels, n_products))),
-      wire::spead_descriptor(kCounts, "xeng_counts", "spectra behind each value, 0 = flagged",
-                             numpy_header("<u4", fmt::format("{}, {}", n_channels, n_products))),
+      wire::spead_descriptor(
+          wire::kSpeadXengRaw, "xeng_raw", "mean visibilities",
+          spead_numpy_header("<f4", fmt::format("{}, {}, 2", n_channels, n_products))),
+      wire::spead_descriptor(
+          kCounts, "xeng_counts", "spectra behind each value, 0 = flagged",
+          spead_numpy_header("<u4", fmt::format("{}, {}", n_channels, n_products))),
       wire::spead_descriptor(kIntegration, "integration_s", "nominal length", f8),
       wire::spead_descriptor(kFirstCenter, "first_center_hz", "sky frequency of channel 0", f8),
       wire::spead_descriptor(kChannelWidth, "channel_width_hz", "from channel to channel", f8),
       wire::spead_descriptor(kOrdering, "xeng_bls_ordering",
                              "antenna and polarization, twice, of each product",
-                             numpy_header("<i4", fmt::format("{}, 4", n_products)))};
+                             spead_numpy_header("<i4", fmt::format("{}, 4", n_products)))};
   const auto order = product_order(dump, observation.array.n_antennas());
   std::vector<Item> items;
   for (const auto& descriptor : descriptors)
     items.push_back({wire::kSpeadDescriptor, false, 0, descriptor});
   items.push_back({kOrdering, false, 0, raw_bytes(order.data(), order.size())});
-  send_heap(items);
+  out_.send(items);
 }
 
 void SpeadOutput::send(const VisibilityDump& dump, const Observation& observation) {
@@ -154,9 +161,10 @@ void SpeadOutput::send(const VisibilityDump& dump, const Observation& observatio
   if (dump.n_channels % n_channels != 0)
     throw ConfigError(fmt::format("output.spead_channels = {} does not divide the {} channels",
                                   asked, dump.n_channels));
-  if (counter_ == 0 || Clock::now() - described_ > kAgain) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!out_.began() || now - described_ > kAgain) {
     send_descriptors(dump, observation, n_channels);
-    described_ = Clock::now();
+    described_ = now;
   }
   const auto start_tai_ns = static_cast<std::uint64_t>(dump.start_tai_ns);
   const double numbers[]{dump.interval_s, observation.frequency.first_center_hz,
@@ -173,7 +181,7 @@ void SpeadOutput::send(const VisibilityDump& dump, const Observation& observatio
         {kChannelWidth, false, 0, raw_bytes(&numbers[2], 1)},
         {wire::kSpeadXengRaw, false, 0, raw_bytes(dump.data.data() + first * row, n)},
         {kCounts, false, 0, raw_bytes(dump.counts.data() + first * row, n)}};
-    send_heap(items);
+    out_.send(items);
     ++heaps_;
   }
 }

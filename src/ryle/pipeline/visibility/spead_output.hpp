@@ -14,6 +14,49 @@
 
 namespace ryle::pipeline {
 
+/// Sends heaps of SPEAD-64-48 to one endpoint, every item pointer in every packet. The destructor
+/// sends a stop heap. A network that rejects a datagram costs that datagram: it is counted.
+class SpeadHeaps {
+ public:
+  struct Item {
+    std::uint32_t id;
+    bool immediate;
+    std::uint64_t value;               ///< of an immediate
+    std::span<const std::byte> bytes;  ///< of others
+  };
+  /// Opens the socket. Throws ConfigError, which names `key`, or IoError for an endpoint that
+  /// cannot be sent to.
+  /// @param mb_per_s datagrams are sent no faster; 0 = as fast as it goes
+  SpeadHeaps(const std::string& key, const std::string& endpoint, std::int64_t packet_bytes,
+             double mb_per_s);
+  ~SpeadHeaps();
+  SpeadHeaps(const SpeadHeaps&) = delete;
+  SpeadHeaps& operator=(const SpeadHeaps&) = delete;
+
+  void send(std::span<const Item> items);
+  bool began() const { return counter_ > 0; }
+  /// "3 of 100 datagrams could not be sent to udp://...: REASON", or "".
+  std::string trouble() const;
+
+ private:
+  void send_datagram(std::size_t n_bytes);
+  void pace(std::size_t n_bytes);
+
+  using Clock = std::chrono::steady_clock;
+  std::string endpoint_;
+  std::int64_t packet_bytes_;
+  double mb_per_s_;
+  Socket socket_;
+  std::vector<std::byte> heap_, datagram_;
+  std::uint64_t counter_ = 0;
+  std::int64_t datagrams_ = 0, refused_ = 0;
+  int last_error_ = 0;
+  Clock::time_point next_;
+};
+
+/// "{'descr': '<f8', 'fortran_order': False, 'shape': (SHAPE)}" of a descriptor.
+std::string spead_numpy_header(const char* type, const std::string& shape);
+
 /// Sends visibilities as heaps of SPEAD-64-48 (output.spead), as an X-engine of MeerKAT does: one
 /// heap per integration and range of output.spead_channels channels, every item pointer in every
 /// packet. Items, all described by a heap that is sent first and again every ten seconds:
@@ -28,45 +71,27 @@ namespace ryle::pipeline {
 ///   0x1805 xeng_bls_ordering  i32  [product][antenna i, pol i, antenna j, pol j], with the
 ///   descriptors
 ///
-/// A product is a baseline and a pair of polarizations, as VisibilityDump orders them. The
-/// destructor sends a stop heap. A network that rejects a datagram costs that datagram: it is
-/// counted.
+/// A product is a baseline and a pair of polarizations, as VisibilityDump orders them.
 class SpeadOutput {
  public:
-  /// Opens the socket. Throws ConfigError or IoError for an endpoint that cannot be sent to.
+  /// Throws as SpeadHeaps does.
   explicit SpeadOutput(const OutputConfig& config);
-  ~SpeadOutput();
-  SpeadOutput(const SpeadOutput&) = delete;
-  SpeadOutput& operator=(const SpeadOutput&) = delete;
 
   /// Sends an integration; waits as output.spead_mb_per_s asks.
   void send(const VisibilityDump& dump, const Observation& observation);
 
   std::int64_t heaps_sent() const { return heaps_; }
-  /// "3 of 100 datagrams could not be sent to udp://...: REASON", or "".
-  std::string trouble() const;
+  std::string trouble() const { return out_.trouble(); }
 
  private:
-  struct Item {
-    std::uint32_t id;
-    bool immediate;
-    std::uint64_t value;               ///< of an immediate
-    std::span<const std::byte> bytes;  ///< of others
-  };
-  void send_heap(std::span<const Item> items);
+  using Item = SpeadHeaps::Item;
   void send_descriptors(const VisibilityDump& dump, const Observation& observation,
                         std::int64_t n_channels);
-  void send_datagram(std::size_t n_bytes);
-  void pace(std::size_t n_bytes);
 
-  using Clock = std::chrono::steady_clock;
   OutputConfig config_;
-  Socket socket_;
-  std::vector<std::byte> heap_, datagram_;
-  std::uint64_t counter_ = 0;
-  std::int64_t heaps_ = 0, datagrams_ = 0, refused_ = 0;
-  int last_error_ = 0;
-  Clock::time_point next_, described_;
+  SpeadHeaps out_;
+  std::int64_t heaps_ = 0;
+  std::chrono::steady_clock::time_point described_;
 };
 
 }  // namespace ryle::pipeline

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/stream_cutter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "ryle/core/error.hpp"
+#include "ryle/ingest/recording_time.hpp"
+#include "ryle/wire/text_header.hpp"
+
+namespace ryle {
+namespace {
+
+constexpr std::int64_t kSecond_tai_ns = 1'000'000'000;
+
+class PacketCutter final : public StreamCutter {
+ public:
+  explicit PacketCutter(std::size_t packet_bytes) : packet_bytes_(packet_bytes) {}
+  Cut cut(std::span<const std::byte> bytes, StreamSink& sink) override {
+    std::size_t at = 0;
+    while (bytes.size() - at >= packet_bytes_) {
+      const bool good = sink.on_packet(bytes.subspan(at, packet_bytes_));
+      at += packet_bytes_;
+      if (!good) return {at, false};
+    }
+    return {at};
+  }
+  std::size_t max_bytes() const override { return packet_bytes_; }
+  std::size_t unit_bytes() const override { return packet_bytes_; }
+
+ private:
+  std::size_t packet_bytes_;
+};
+
+/// What a header says, and what the observation says: all that differs is told at once.
+class HeaderCheck {
+ public:
+  explicit HeaderCheck(std::string format) : format_(std::move(format)) {}
+
+  void same(std::string_view key, std::int64_t says, std::int64_t wanted,
+            const std::string& setting) {
+    if (says != wanted) add(fmt::format("{} = {}", key, says), setting);
+  }
+  void close(std::string_view key, double says, double wanted, double tolerance,
+             const std::string& setting) {
+    if (std::abs(says - wanted) > tolerance) add(fmt::format("{} = {}", key, says), setting);
+  }
+  void add(const std::string& says, const std::string& setting) {
+    differs_ += (differs_.empty() ? "" : ", ") + says;
+    settings_ += (settings_.empty() ? "" : ", ") + setting;
+  }
+  void require_none() const {
+    if (differs_.empty()) return;
+    throw FormatError(fmt::format(
+        "the header of the {} stream has {}, which is not what the observation file says; this "
+        "would fit: {}",
+        format_, differs_, settings_));
+  }
+
+ private:
+  std::string format_, differs_, settings_;
+};
+
+std::string sample_setting(bool complex, std::int64_t bits) {
+  return fmt::format("source.sample = \"{}i{}\"", complex ? "c" : "", bits);
+}
+
+class DadaCutter final : public StreamCutter {
+ public:
+  explicit DadaCutter(const StreamShape& shape) : shape_(shape) {}
+
+  Cut cut(std::span<const std::byte> bytes, StreamSink& sink) override {
+    std::size_t at = 0;
+    if (!began_) {
+      if (bytes.size() < kFirstBytes) return {};
+      const auto declared =
+          wire::parse_integer(wire::dada_value(bytes.first(kFirstBytes), "HDR_SIZE"));
+      if (!declared || *declared < 64 || *declared > kMaxHeaderBytes)
+        throw FormatError(
+            "the stream does not begin with a DADA header: HDR_SIZE, 64 bytes to 1 MiB, is not in "
+            "its first 4096 bytes");
+      at = static_cast<std::size_t>(*declared);
+      if (bytes.size() < at) return {};
+      read_header(bytes.first(at), sink);
+      began_ = true;
+    }
+    const auto block = static_cast<std::size_t>(shape_.block_bytes);
+    while (bytes.size() - at >= block) {
+      const bool good = sink.on_block(tick_, bytes.subspan(at, block));
+      at += block;
+      tick_ += shape_.block_ticks;
+      if (!good) return {at, false};
+    }
+    return {at};
+  }
+  std::size_t max_bytes() const override {
+    return std::max<std::size_t>(kMaxHeaderBytes, static_cast<std::size_t>(shape_.block_bytes));
+  }
+  std::size_t unit_bytes() const override { return static_cast<std::size_t>(shape_.block_bytes); }
+  bool ends_run() const override { return true; }
+
+ private:
+  static constexpr std::int64_t kFirstBytes = 4096;
+  static constexpr std::int64_t kMaxHeaderBytes = 1 << 20;
+
+  void read_header(std::span<const std::byte> header, StreamSink& sink) {
+    const auto text = [&](const char* key) { return wire::dada_value(header, key); };
+    const auto integer = [&](const char* key) {
+      const auto value = wire::parse_integer(text(key));
+      if (!value)
+        throw FormatError(
+            fmt::format("the header of the DADA stream has {} = \"{}\"; a whole number is needed",
+                        key, text(key)));
+      return *value;
+    };
+    const auto& s = shape_;
+    HeaderCheck check("DADA");
+    const std::int64_t n_channels = integer("NCHAN"), n_dims = integer("NDIM"),
+                       n_bits = integer("NBIT");
+    check.same("NCHAN", n_channels, s.n_channels,
+               fmt::format("source.n_channels = {}", n_channels));
+    check.same("NPOL", integer("NPOL"), s.n_inputs,
+               fmt::format("an array of {} inputs", integer("NPOL")));
+    if (n_dims != (s.complex ? 2 : 1) || n_bits != s.bits)
+      check.add(fmt::format("NDIM = {}, NBIT = {}", n_dims, n_bits),
+                sample_setting(n_dims == 2, n_bits));
+    const std::string_view coded = text("ENCODING");
+    const bool offset = coded == "OFFSETBINARY" || coded == "OFFSET_BINARY";
+    if (!coded.empty() && offset != (s.encoding == Encoding::offset_binary))
+      check.add(fmt::format("ENCODING = {}", coded),
+                fmt::format("source.sample_encoding = \"{}\"",
+                            offset ? "offset_binary" : "twos_complement"));
+    const auto bandwidth = wire::parse_real(text("BW")), center = wire::parse_real(text("FREQ"));
+    if (bandwidth && *bandwidth != 0) {
+      check.close("BW", *bandwidth * 1e6, s.bandwidth_hz, 1e-6 * std::abs(s.bandwidth_hz),
+                  fmt::format("source.sample_rate_hz of {} Hz, source.inverted_band = {}",
+                              std::abs(*bandwidth) * 1e6 * (n_dims == 1 ? 2 : 1) /
+                                  static_cast<double>(std::max<std::int64_t>(1, n_channels)),
+                              *bandwidth < 0));
+    }
+    if (center && *center > 0)
+      check.close("FREQ", *center * 1e6, s.center_hz, 0.01 * std::abs(s.bandwidth_hz),
+                  fmt::format("a band about {} MHz", *center));
+    check.require_none();
+    sink.on_header(start_tai_ns(header));
+    const std::int64_t offset_bytes = text("OBS_OFFSET").empty() ? 0 : integer("OBS_OFFSET");
+    const std::int64_t tick_bytes = s.block_bytes / s.block_ticks;
+    if (offset_bytes < 0 || offset_bytes % tick_bytes != 0)
+      throw FormatError(fmt::format(
+          "the header of the DADA stream has OBS_OFFSET = {}, no whole number of samples of {} "
+          "bytes",
+          offset_bytes, tick_bytes));
+    tick_ = offset_bytes / tick_bytes;
+  }
+
+  static std::int64_t start_tai_ns(std::span<const std::byte> header) {
+    const std::string start(wire::dada_value(header, "UTC_START"));
+    std::optional<std::int64_t> tai_ns = recording_tai_ns_from_text(start);
+    if (start.empty()) {
+      const std::string_view mjd = wire::dada_value(header, "MJD_START");
+      const auto point = mjd.find('.');
+      const auto day = wire::parse_integer(mjd.substr(0, point));
+      const auto part = point == std::string_view::npos ? std::optional(0.0)
+                                                        : wire::parse_real(mjd.substr(point));
+      if (day && part) tai_ns = recording_tai_ns_from_mjd(*day, std::llround(*part * 86'400e9));
+    }
+    if (!tai_ns)
+      throw FormatError(
+          "the header of the DADA stream has neither UTC_START (yyyy-mm-dd-hh:mm:ss) nor "
+          "MJD_START, "
+          "the time of its first sample");
+    return *tai_ns;
+  }
+
+  StreamShape shape_;
+  bool began_ = false;
+  Tick tick_ = 0;
+};
+
+class GuppiCutter final : public StreamCutter {
+ public:
+  explicit GuppiCutter(const StreamShape& shape) : shape_(shape) {}
+
+  Cut cut(std::span<const std::byte> bytes, StreamSink& sink) override {
+    std::size_t at = 0;
+    for (;;) {
+      const auto rest = bytes.subspan(at);
+      if (header_bytes_ == 0) {
+        const std::size_t cards =
+            wire::guppi_header_bytes(rest.first(std::min(rest.size(), kMaxHeaderBytes)));
+        if (cards == 0) {
+          if (rest.size() < kMaxHeaderBytes) return {at};
+          throw FormatError(fmt::format(
+              "no GUPPI RAW header (cards of 80 characters up to END) at byte {} of the stream",
+              offset_));
+        }
+        const auto direct = wire::parse_integer(wire::guppi_value(rest.first(cards), "DIRECTIO"));
+        header_bytes_ = cards;
+        if (direct && *direct != 0) header_bytes_ = (offset_ + cards + 511) / 512 * 512 - offset_;
+        read_header(rest.first(cards), sink);
+      }
+      const std::size_t whole = header_bytes_ + static_cast<std::size_t>(shape_.block_bytes);
+      if (rest.size() < whole) return {at};
+      const bool good = sink.on_block(tick_, rest.subspan(header_bytes_, whole - header_bytes_));
+      at += whole;
+      offset_ += whole;
+      tick_ += shape_.block_ticks;
+      header_bytes_ = 0;
+      if (!good) return {at, false};
+    }
+  }
+  std::size_t max_bytes() const override {
+    return kMaxHeaderBytes + 512 + static_cast<std::size_t>(shape_.block_bytes);
+  }
+  std::size_t unit_bytes() const override { return static_cast<std::size_t>(shape_.block_bytes); }
+  bool ends_run() const override { return true; }
+
+ private:
+  static constexpr std::size_t kMaxHeaderBytes = std::size_t{1024} * 80;
+
+  void read_header(std::span<const std::byte> cards, StreamSink& sink) {
+    const auto integer = [&](const char* key, std::optional<std::int64_t> otherwise) {
+      const auto value = wire::parse_integer(wire::guppi_value(cards, key));
+      if (value || otherwise) return value.value_or(*otherwise);
+      throw FormatError(fmt::format(
+          "the header of the GUPPI RAW stream has {} = \"{}\"; a whole number is needed", key,
+          wire::guppi_value(cards, key)));
+    };
+    const auto& s = shape_;
+    const std::int64_t antennas = std::max<std::int64_t>(1, integer("NANTS", 1));
+    const std::int64_t n_channels = integer("OBSNCHAN", {}) / antennas;
+    const std::int64_t polarizations = integer("NPOL", {});
+    const std::int64_t n_inputs = antennas * (polarizations == 4 ? 2 : polarizations);
+    const std::int64_t bits = integer("NBITS", {}), size = integer("BLOCSIZE", {});
+    HeaderCheck check("GUPPI RAW");
+    check.same("OBSNCHAN / NANTS", n_channels, s.n_channels,
+               fmt::format("source.n_channels = {}", n_channels));
+    check.same("NANTS x NPOL", n_inputs, s.n_inputs,
+               fmt::format("an array of {} inputs", n_inputs));
+    check.same("NBITS", bits, s.bits, sample_setting(true, bits));
+    check.same("BLOCSIZE", size, s.block_bytes, fmt::format("source.frame_bytes = {}", size));
+    const std::int64_t overlap = integer("OVERLAP", 0);
+    check.same("OVERLAP", overlap, s.overlap_ticks,
+               fmt::format("source.overlap_samples = {}", overlap));
+    const auto bandwidth = wire::parse_real(wire::guppi_value(cards, "OBSBW"));
+    const auto center = wire::parse_real(wire::guppi_value(cards, "OBSFREQ"));
+    if (bandwidth && *bandwidth != 0)
+      check.close("OBSBW", *bandwidth * 1e6, s.bandwidth_hz, 1e-6 * std::abs(s.bandwidth_hz),
+                  fmt::format("source.sample_rate_hz of {} Hz, source.inverted_band = {}",
+                              std::abs(*bandwidth) * 1e6 / static_cast<double>(n_channels),
+                              *bandwidth < 0));
+    if (center && *center > 0)
+      check.close("OBSFREQ", *center * 1e6, s.center_hz,
+                  0.5 * std::abs(s.bandwidth_hz) / static_cast<double>(s.n_channels),
+                  fmt::format("a band about {} MHz", *center));
+    check.require_none();
+    if (!began_) {
+      const auto fraction = wire::parse_real(wire::guppi_value(cards, "STT_OFFS")).value_or(0);
+      const auto tai_ns = recording_tai_ns_from_mjd(
+          integer("STT_IMJD", {}),
+          integer("STT_SMJD", {}) * kSecond_tai_ns + std::llround(fraction * 1e9));
+      if (!tai_ns)
+        throw FormatError("the header of the GUPPI RAW stream has a STT_IMJD that is no day");
+      sink.on_header(*tai_ns);
+    }
+    began_ = true;
+    // Packets of whole samples tell the place of the block; else it follows the one before.
+    const std::int64_t index = integer("PKTIDX", -1), packet = integer("PKTSIZE", 0);
+    const std::int64_t tick_bits = 8 * s.block_bytes / (s.block_ticks + s.overlap_ticks);
+    if (index < 0 || packet <= 0) return;
+    const __int128 before = static_cast<__int128>(index) * packet * 8;
+    if (before % tick_bits == 0 && before / tick_bits < (__int128{1} << 60))
+      tick_ = static_cast<Tick>(before / tick_bits);
+  }
+
+  StreamShape shape_;
+  bool began_ = false;
+  Tick tick_ = 0;
+  std::size_t header_bytes_ = 0;  // of the block that is being waited for; 0 = not read
+  std::size_t offset_ = 0;        // of its header in the stream
+};
+
+}  // namespace
+
+std::unique_ptr<StreamCutter> make_packet_cutter(std::size_t packet_bytes) {
+  return std::make_unique<PacketCutter>(packet_bytes);
+}
+
+std::unique_ptr<StreamCutter> make_stream_cutter(const StreamShape& shape) {
+  if (shape.guppi) return std::make_unique<GuppiCutter>(shape);
+  return std::make_unique<DadaCutter>(shape);
+}
+
+}  // namespace ryle
