@@ -62,6 +62,7 @@ def test_gains_of_the_observation_reach_the_beams(tmp_path):
     ("best2.toml", ["image.cadence_s=0.5", 'image.watch=["sun"]', "image.light_curves=out/best2.sqlite"], "best2.sqlite",
      ["image.light_curves", "candidates of the search"]),
     ("mwa32t.toml", ["runtime.metrics_file=out/mwa32t.uvh5"], "mwa32t.uvh5", ["output.ms, uvfits, uvh5", "runtime.metrics_file"]),
+    ("best2.toml", ["runtime.metrics_file=out/best2_b0329.fil"], "best2_b0329.fil", ["runtime.metrics_file", "filterbank of beam"]),
     ("mwa32t.toml", [f'output.files=["{EXAMPLES}/mwa32t.csv"]'], "mwa32t.csv", ["telescope.layout", "output.files"]),
 ])
 @pytest.mark.parametrize("command", ["run", "plan"])

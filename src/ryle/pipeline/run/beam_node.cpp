@@ -16,6 +16,7 @@
 #include "ryle/pipeline/beam/beam_files.hpp"
 #include "ryle/pipeline/beam/beam_picture.hpp"
 #include "ryle/pipeline/beam/beam_power.hpp"
+#include "ryle/pipeline/run/outputs.hpp"
 #include "ryle/pipeline/run/run_memory.hpp"
 #include "ryle/pipeline/search/search_block_size.hpp"
 #include "ryle/pipeline/search/search_consumers.hpp"
@@ -51,6 +52,7 @@ BeamNode::BeamNode(const ObservationConfig& config, const StreamBeams& beams, Vo
       samples_(beams.inputs.order, 0, beams.setup.frequency.n_channels),
       host_(Queue::cpu(static_cast<int>(config.runtime.threads))),
       absent_since_(beams.setup.frequency.n_channels) {
+  require_distinct_outputs(config_, beam_names(beams_.setup));
   require_new_beam_files(config_, beam_names(beams_.setup));
   // With levels that the first samples set, the weights wait for them.
   if (beams_.setup.order == beamform::InputOrder::pairs) chain();

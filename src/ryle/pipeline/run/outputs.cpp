@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 /// A path and what it is for, as an observer knows it.
 using Use = std::pair<std::string, std::string>;
 
-std::vector<Use> outputs_of(const ObservationConfig& config) {
+std::vector<Use> outputs_of(const ObservationConfig& config,
+                            const std::vector<std::string>& beams) {
   std::vector<Use> uses;
   const fs::path directory(config.output.directory);
   const std::string& name = config.output.name;
@@ -49,6 +50,8 @@ std::vector<Use> outputs_of(const ObservationConfig& config) {
   }
   if (wants_beams(config)) {
     if (config.beams.filterbank) add(beam_notes_file(config), "notes of beams (beams.filterbank)");
+    for (const auto& beam : beams)
+      if (config.beams.filterbank) add(beam_file(config, beam), "filterbank of beam " + beam);
     if (wants_search(config.search))
       for (const char* suffix : {".cand", ".cands", ".singlepulse", ".csv", ".sqlite"})
         add_here(name + suffix, "candidates of the search");
@@ -67,10 +70,11 @@ std::vector<Use> inputs_of(const ObservationConfig& config) {
   };
   if (reads) add(config.source.file, "source.file");
   for (const auto& file : config.source.files) add(file, "source.files");
-  for (const auto& [path, what] : {std::pair{&config.telescope.layout, "telescope.layout"},
-                                   std::pair{&config.telescope.station, "telescope.station"},
-                                   std::pair{&config.calibration.gains, "calibration.gains"},
-                                   std::pair{&config.beams.file, "beams.file"}})
+  for (const auto& [path, what] :
+       {std::pair{&config.telescope.layout, "telescope.layout"},
+        std::pair{&config.telescope.station, "telescope.station"},
+        std::pair{&config.calibration.gains, "calibration.gains"},
+        std::pair{&config.beams.file, "beams.file"}, std::pair{&config.search.fold, "search.fold"}})
     if (!path->empty()) add(resolve_path(config, *path), what);
   return uses;
 }
@@ -83,10 +87,11 @@ std::string same_for_same(const std::string& path) {
 
 }  // namespace
 
-void require_distinct_outputs(const ObservationConfig& config) {
+void require_distinct_outputs(const ObservationConfig& config,
+                              const std::vector<std::string>& beams) {
   std::map<std::string, std::string> seen;
   for (const auto& [path, what] : inputs_of(config)) seen.emplace(same_for_same(path), what);
-  for (const auto& [path, what] : outputs_of(config)) {
+  for (const auto& [path, what] : outputs_of(config, beams)) {
     const auto [at, is_new] = seen.emplace(same_for_same(path), what);
     if (is_new) continue;
     throw ConfigError(path + " is asked for twice: as " + at->second + " and as " + what +

@@ -185,6 +185,7 @@ std::vector<std::string> beam_products(const ObservationConfig& config) {
 
 /// Beams of these spectra, their search and their files.
 void plan_beams(const ObservationConfig& asked, const BeamSetup& setup, Plan& plan) {
+  require_distinct_outputs(asked, beam_names(setup));
   const ObservationConfig config = with_search_blocks(asked, setup);
   const auto engine = beamformer_config(setup);
   const double rate_hz = setup.clock.rate_hz.value();
