@@ -46,7 +46,7 @@ def codif_frames(samples, per_frame, threads, per_period, period_s, station=0x45
         for i, thread in enumerate(threads):
             payload = samples[i, k * per_frame:(k + 1) * per_frame].astype("<i2").tobytes()
             frames.append(struct.pack("<II BBBBHH HHHH HHI QI20x", k, SECOND // period_s * period_s, EPOCH, 16, 0x14, 0, 0, period_s, thread, 0, 0,
-                                      station, n_channels, 0, len(payload) // 8, per_period, 0xADEADBEE) + payload)
+                                      station, n_channels, 0, len(payload) // 8, per_period, 0xFEEDCAFE) + payload)
     return frames
 
 

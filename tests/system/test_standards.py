@@ -344,6 +344,13 @@ center_mhz = 150.0
     assert s["packets_used"] == len(sent) and s["packets_rejected_total"] == 0 and s["lost_samples"] == 0
     times = visibilities(tmp_path / "live")[2]
     assert abs((times[0] - 2400000.5 - 61100.5) * 86400 - 0.5 * SPECTRA * 16 / RATE) < 1e-4
+    (tmp_path / "x.codif").write_bytes(b"".join(sent))
+    text = file.read_text().replace('kind = "network"', f'kind = "file"\nfile = "{tmp_path}/x.codif"')
+    for key in ("sample =", "sample_encoding", "frame_bytes", "period_s"):
+        text = "\n".join(line for line in text.split("\n") if not line.startswith(key))
+    file.write_text(text)
+    run("run", file, "-o", tmp_path / "file", "-q")
+    agree(tmp_path / "live", tmp_path / "file")
 
 
 @pytest.mark.parametrize("kind", ["tcp", "pipe"])

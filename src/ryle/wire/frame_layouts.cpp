@@ -194,7 +194,7 @@ PacketDescription codif_packet(const FrameLayout& layout) {
   const std::uint64_t payload_words = whole((layout.frame_bytes - kCodifHeaderBytes) / 8);
   const std::uint64_t twos = layout.encoding == Encoding::twos_complement ? 1 : 0;
   packet.header = {
-      constant(p + 40, 4, 0, 32, {0xADEADBEE, 0xFEEDCAFE}, Reject::magic),
+      constant(p + 40, 4, 0, 32, {0xFEEDCAFE}, Reject::magic),
       constant(p + 28, 4, 0, 32, {payload_words}, Reject::length),
       constant(p + 9, 1, 0, 8, {whole(layout.bits)}, Reject::field),
       constant(p + 10, 1, 2, 1, {layout.complex ? 1u : 0u}, Reject::field),
@@ -273,7 +273,8 @@ PacketDescription guppi_block(const FrameLayout& layout) {
 }
 
 std::int64_t vdif_station(const std::string& text) {
-  if (text.size() == 2 && static_cast<unsigned char>(text[0]) >= '0')
+  const auto first = static_cast<unsigned char>(text.empty() ? '0' : text[0]);
+  if (text.size() == 2 && ((first >= 'A' && first <= 'Z') || (first >= 'a' && first <= 'z')))
     return static_cast<unsigned char>(text[0]) << 8 | static_cast<unsigned char>(text[1]);
   const bool hexadecimal = text.starts_with("0x");
   const char* begin = text.data() + (hexadecimal ? 2 : 0);
@@ -282,7 +283,7 @@ std::int64_t vdif_station(const std::string& text) {
       std::from_chars(begin, text.data() + text.size(), value, hexadecimal ? 16 : 10);
   need(error == std::errc() && end == text.data() + text.size() && value >= 0 && value < 65536,
        "source.stations: \"" + text +
-           "\" is no station: two characters (\"Ef\"), or a number of another length (\"0x11\")");
+           "\" is no station: two characters, the first a letter (\"Ef\"), or a number (\"0x11\")");
   return value;
 }
 
