@@ -26,7 +26,7 @@ class Beamformer {
              const std::string& output_format, std::int64_t integration, const std::string& loss,
              const std::vector<std::vector<std::uint8_t>>& incoherent, bool dither,
              std::uint64_t seed, const std::string& implementation)
-      : queue_(Queue::cpu()) {
+      : queue_(shared_queue()) {
     bf::Config c;
     c.n_antennas = n_antennas;
     c.n_pols = n_pols;
@@ -58,12 +58,14 @@ class Beamformer {
     c.dither = dither;
     c.seed = seed;
     c.implementation = implementation;
+    const nb::gil_scoped_release released;
     plan_ = bf::make_beamformer(queue_, c);
   }
 
   /// @shape weights [beam][channel][input]
   void set_weights(const DenseArray<cf32, 3>& weights) {
     const auto& c = config();
+    const nb::gil_scoped_release released;
     const std::lock_guard lock(mutex_);
     plan_->set_weights(queue_, {weights.data(), {c.n_beams, c.n_channels, c.n_inputs()}});
   }
@@ -75,15 +77,19 @@ class Beamformer {
                                          static_cast<std::int64_t>(a.shape(1)),
                                          static_cast<std::int64_t>(a.shape(2))};
     };
+    const nb::gil_scoped_release released;
     const std::lock_guard lock(mutex_);
     plan_->set_requantization(queue_, {scale.data(), extent(scale)},
                               {offset.data(), extent(offset)});
   }
 
   /// Samples [channel][spectrum][input], parts of complex integers on a last axis; present
-  /// [spectrum][input]. Bytes of [row][product][channel][window], or voltages.
-  nb::tuple execute(const AnyArray& samples, std::int64_t first_tick,
+  /// [spectrum][input]. Bytes of [row][product][channel][window], or voltages. Without a first_tick
+  /// they follow those of the last call.
+  nb::tuple execute(const AnyArray& samples, std::optional<std::int64_t> begin,
                     const std::optional<DenseArray<bool, 2>>& present) {
+    const PlanLock lock(mutex_);
+    const std::int64_t first_tick = begin.value_or(next_tick_);
     const auto& c = config();
     const auto n_spectra = static_cast<std::int64_t>(samples.shape(1));
     const auto item = static_cast<std::int64_t>(samples.itemsize());
@@ -113,9 +119,9 @@ class Beamformer {
       gulp.lend(part);
       {
         const nb::gil_scoped_release released;
-        const std::lock_guard lock(mutex_);
         done += plan_->execute(queue_, input, part);
       }
+      next_tick_ = first_tick + first + n;
       total.add(gulp, static_cast<double>(n) / static_cast<double>(n_spectra));
       check_signals();
     }
@@ -129,10 +135,14 @@ class Beamformer {
   }
 
   void reset() {
-    const std::lock_guard lock(mutex_);
+    const PlanLock lock(mutex_);
     plan_->reset();
+    next_tick_ = 0;
   }
-  std::string implementation() const { return std::string(plan_->implementation()); }
+  std::string implementation() const {
+    const PlanLock lock(mutex_);
+    return std::string(plan_->implementation());
+  }
   nb::dict cost() const {
     const auto k = bf::cost(config());
     nb::dict d;
@@ -173,8 +183,9 @@ class Beamformer {
   };
 
   Queue queue_;
-  std::mutex mutex_;
+  mutable std::recursive_mutex mutex_;
   std::unique_ptr<bf::Beamformer> plan_;
+  std::int64_t next_tick_ = 0;
 };
 
 }  // namespace
@@ -192,8 +203,8 @@ void bind_beamform(nb::module_& m) {
       .def("set_weights", &Beamformer::set_weights, nb::arg("weights").noconvert())
       .def("set_requantization", &Beamformer::set_requantization, nb::arg("scale").noconvert(),
            nb::arg("offset").noconvert())
-      .def("execute", &Beamformer::execute, nb::arg("samples").noconvert(), nb::arg("first_tick"),
-           nb::arg("present").noconvert() = nb::none())
+      .def("execute", &Beamformer::execute, nb::arg("samples").noconvert(),
+           nb::arg("first_tick").none(), nb::arg("present").noconvert() = nb::none())
       .def("reset", &Beamformer::reset)
       .def("cost", &Beamformer::cost)
       .def_prop_ro("implementation", &Beamformer::implementation)

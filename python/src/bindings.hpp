@@ -16,12 +16,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/samples.hpp"
+#include "ryle/device/queue.hpp"
 
 /// What all parts of the extension share: arrays in and out, signals, callbacks.
 namespace ryle::python {
@@ -75,9 +77,32 @@ Enum named(const std::string& word, const char* key,
 /// Throws the exception of a signal handler (KeyboardInterrupt). With the GIL.
 void check_signals();
 
+/// The CPU queue of the process: an arena of threads is not given back whole, so calls share one.
+Queue shared_queue();
+
+/// Lets one call at a time into a plan, from its begin to its end. Waits without the GIL: the call
+/// that is in may ask for it. A signal handler may call the plan that it interrupts.
+class PlanLock {
+ public:
+  explicit PlanLock(std::recursive_mutex& mutex) : lock_(mutex, std::defer_lock) {
+    const nb::gil_scoped_release released;
+    lock_.lock();
+  }
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+};
+
+/// Spectra of a gulp: whole blocks and whole words of bit planes. @pre n > 0
+inline std::int64_t whole_gulp(std::int64_t n) { return n <= 0 ? n : (n + 127) / 128 * 128; }
+
 /// Does `work` on a thread of its own, without the GIL, while this one looks for signals: `stop`
 /// then counts one, and its exception is thrown once the work has ended. With the GIL.
 void run_interruptibly(std::atomic<int>& stop, const std::function<void()>& work);
+
+/// The same of what reads whole files or series (core/interrupt.hpp). The count of signals is the
+/// process's: other threads that read then end as well.
+void read_interruptibly(const std::function<void()>& work);
 
 /// A function of the user that C++ threads call. What it raises sets `stop`; rethrow() raises it
 /// again.

@@ -53,14 +53,25 @@ std::unique_ptr<Blocks> blocks_of(const AnyArray& array, const std::string& form
   const bool* mask = valid ? valid->data() : nullptr;
   const std::int64_t n_masks = valid ? static_cast<std::int64_t>(valid->shape(0)) : 0;
   const auto layout = layout_of(array, type);
-  const nb::gil_scoped_release released;
-  correlate::ValidPlanes planes;
   if (mask != nullptr) {
+    const nb::gil_scoped_release released;
     blocks->valid = pack_bits(mask, n_masks * n_inputs, n_spectra);
-    planes = {blocks->valid.data(), blocks->words(), blocks->valid_channel_stride()};
   }
-  auto queue = Queue::cpu();
-  correlate::import_voltages(queue, array.data(), layout, n_spectra, blocks->from(0), planes);
+  auto queue = shared_queue();
+  const std::int64_t bytes = n_channels * n_inputs * static_cast<std::int64_t>(array.itemsize());
+  const std::int64_t step = gulp_spectra(bytes, n_spectra);
+  for (std::int64_t first = 0; first < n_spectra; first += step) {
+    {
+      const nb::gil_scoped_release released;
+      correlate::ValidPlanes planes;
+      if (mask != nullptr)
+        planes = {blocks->valid_from(first), blocks->words(), blocks->valid_channel_stride()};
+      correlate::import_voltages(
+          queue, static_cast<const std::byte*>(array.data()) + first * layout.spectrum_stride_bytes,
+          layout, std::min(step, n_spectra - first), blocks->from(first), planes);
+    }
+    check_signals();
+  }
   return blocks;
 }
 
@@ -68,7 +79,7 @@ std::unique_ptr<Blocks> blocks_of(const AnyArray& array, const std::string& form
 void export_floats(const Blocks& blocks, cf32* to) {
   const BlockView view = blocks.from(0);
   const std::int64_t n_spectra = blocks.n_spectra(), n_inputs = blocks.n_inputs();
-  auto queue = Queue::cpu();
+  auto queue = shared_queue();
   queue.parallel_for(blocks.n_channels(), [&](std::int64_t channel) {
     for (std::int64_t first = 0; first < n_spectra; first += 16) {
       const std::int64_t n = std::min<std::int64_t>(16, n_spectra - first);
@@ -85,7 +96,7 @@ void export_floats(const Blocks& blocks, cf32* to) {
 void export_codes(const Blocks& blocks, std::byte* to) {
   std::vector<std::int32_t> inputs(count_of(blocks.n_inputs()));
   std::iota(inputs.begin(), inputs.end(), 0);
-  auto queue = Queue::cpu();
+  auto queue = shared_queue();
   beamform::import_blocks(
       queue, blocks.from(0),
       {.n_channels = blocks.n_channels(), .inputs = inputs, .n_spectra = blocks.n_spectra()}, to);

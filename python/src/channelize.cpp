@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "python/src/blocks.hpp"
+#include "ryle/core/bits.hpp"
 
 namespace ryle::python {
 void bind_blocks(nb::module_& m);
@@ -22,7 +23,7 @@ class Channelizer {
               bool inverted_band, const std::string& output, const std::string& rounding,
               bool dither, std::uint64_t seed, std::int64_t max_spectra,
               const std::string& implementation)
-      : queue_(Queue::cpu()) {
+      : queue_(shared_queue()) {
     config_.n_inputs = n_inputs;
     config_.n_channels = n_channels;
     config_.n_taps = n_taps;
@@ -43,12 +44,13 @@ class Channelizer {
         {{"nearest_even", ch::Rounding::nearest_even}, {"truncate", ch::Rounding::truncate}});
     config_.dither = dither;
     config_.seed = seed;
-    config_.max_spectra = max_spectra;
+    config_.max_spectra = whole_gulp(max_spectra);
     config_.implementation = implementation;
     config_.layout.format = sample_format(format);
     const std::int64_t bits = bits_per_sample(config_.layout.format);
     config_.layout.input_stride_bits = bits;
     config_.layout.sample_stride_bits = bits * n_inputs;
+    const nb::gil_scoped_release released;
     plan_ = ch::make_channelizer(queue_, config_);
   }
 
@@ -57,26 +59,31 @@ class Channelizer {
       const AnyArray& samples, std::int64_t first_tick, std::int64_t first_spectrum,
       std::int64_t n_spectra,
       const std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>>& absent) {
+    const PlanLock lock(mutex_);
     std::vector<AbsentSpan> spans;
     for (const auto& [input, begin, end] : absent) spans.push_back({input, begin, end});
     auto blocks =
         std::make_unique<Blocks>(config_.output, config_.n_channels, n_spectra, config_.n_inputs);
     blocks->valid.resize(count_of(config_.n_inputs * blocks->words()));
     std::vector<ch::ChannelStatistics> statistics(count_of(config_.n_channels * config_.n_inputs));
-    const std::int64_t gulp = config_.max_spectra / 128 * 128;
-    const std::int64_t step = gulp > 0 ? gulp : n_spectra;
+    const std::int64_t step = config_.max_spectra;
+    std::vector<std::uint64_t> plane;  // the engine fills whole rows: those of one gulp
     for (std::int64_t first = 0; first < n_spectra; first += step) {
       {
         const nb::gil_scoped_release released;
-        const std::lock_guard lock(mutex_);
         if (first == 0) take_layout(samples);
         const ch::Input input{samples.data(), first_tick,
                               static_cast<std::int64_t>(samples.shape(1)), spans};
-        plan_->execute(queue_, input, first_spectrum + first, std::min(step, n_spectra - first),
+        const std::int64_t n = std::min(step, n_spectra - first), words = words_for_bits(n);
+        plane.resize(count_of(config_.n_inputs * words));
+        plan_->execute(queue_, input, first_spectrum + first, n,
                        {.blocks = blocks->from(first),
-                        .valid = blocks->valid.data() + first / 64,
-                        .valid_words = blocks->words(),
+                        .valid = plane.data(),
+                        .valid_words = words,
                         .statistics = statistics.data()});
+        for (std::int64_t p = 0; p < config_.n_inputs; ++p)
+          std::copy_n(plane.data() + p * words, words,
+                      blocks->valid.data() + p * blocks->words() + first / 64);
       }
       check_signals();
     }
@@ -93,6 +100,7 @@ class Channelizer {
   }
 
   void set_delays(const DenseArray<double, 3>& polynomials, std::int64_t reference_tick) {
+    const nb::gil_scoped_release released;
     const std::lock_guard lock(mutex_);
     delays_.assign(polynomials.shape(0), {});
     for (std::size_t k = 0; k < delays_.size(); ++k) {
@@ -104,17 +112,23 @@ class Channelizer {
   }
 
   void set_gains(const DenseArray<cf32, 2>& gains) {
+    const nb::gil_scoped_release released;
     const std::lock_guard lock(mutex_);
     gains_.assign(gains.data(), gains.data() + gains.size());
     apply_gains();
   }
 
-  std::string implementation() const { return std::string(plan_->implementation()); }
+  std::string implementation() const {
+    const PlanLock lock(mutex_);
+    return std::string(plan_->implementation());
+  }
   Result<double> filter() const {
+    const PlanLock lock(mutex_);
     const auto h = plan_->filter();
     return to_array(std::vector<double>(h.begin(), h.end()), {h.size()});
   }
   nb::dict cost() const {
+    const PlanLock lock(mutex_);
     const auto c = ch::cost(config_);
     nb::dict d;
     d["useful_ops_per_sample"] = c.useful_ops_per_sample;
@@ -150,7 +164,7 @@ class Channelizer {
 
   Queue queue_;
   ch::Config config_;
-  std::mutex mutex_;
+  mutable std::recursive_mutex mutex_;
   std::unique_ptr<ch::Channelizer> plan_;
   std::vector<ch::DelayPolynomial> delays_;
   std::vector<cf32> gains_;

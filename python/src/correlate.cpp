@@ -15,15 +15,18 @@ class Correlator {
  public:
   Correlator(std::int64_t n_inputs, std::int64_t n_channels, const std::string& format,
              std::int64_t max_spectra, const std::string& implementation)
-      : queue_(Queue::cpu()),
-        plan_(co::make_correlator(queue_, {.n_inputs = n_inputs,
-                                           .n_channels = n_channels,
-                                           .format = sample_format(format),
-                                           .max_spectra = max_spectra,
-                                           .implementation = implementation})) {}
+      : queue_(shared_queue()) {
+    const nb::gil_scoped_release released;
+    plan_ = co::make_correlator(queue_, {.n_inputs = n_inputs,
+                                         .n_channels = n_channels,
+                                         .format = sample_format(format),
+                                         .max_spectra = whole_gulp(max_spectra),
+                                         .implementation = implementation});
+  }
 
   /// Adds all spectra, in gulps of max_spectra.
   void execute(const Blocks& blocks) {
+    const PlanLock lock(mutex_);
     const auto& config = plan_->config();
     if (blocks.n_inputs() != config.n_inputs || blocks.n_channels() != config.n_channels ||
         blocks.format() != config.format)
@@ -31,12 +34,10 @@ class Correlator {
                         shape(blocks.n_channels(), blocks.n_inputs(), blocks.format()) +
                         ", the plan " + shape(config.n_channels, config.n_inputs, config.format) +
                         "; make a Correlator of their shape");
-    const std::int64_t gulp = config.max_spectra / 128 * 128;
-    const std::int64_t step = gulp > 0 ? gulp : blocks.n_spectra();
+    const std::int64_t step = config.max_spectra;
     for (std::int64_t first = 0; first < blocks.n_spectra(); first += step) {
       {
         const nb::gil_scoped_release released;
-        const std::lock_guard lock(mutex_);
         plan_->execute(queue_, {.blocks = blocks.from(first),
                                 .n_spectra = std::min(step, blocks.n_spectra() - first),
                                 .valid = blocks.valid_from(first),
@@ -86,7 +87,7 @@ class Correlator {
   }
 
   Queue queue_;
-  std::mutex mutex_;
+  mutable std::recursive_mutex mutex_;
   std::unique_ptr<co::Correlator> plan_;
 };
 

@@ -21,10 +21,6 @@
 #include "ryle/telescope/geometry.hpp"
 
 namespace ryle::python {
-namespace {
-
-/// What reads whole files ends on a signal, too. The count is the process's: other threads that
-/// read then end as well.
 void read_interruptibly(const std::function<void()>& work) {
   static std::atomic<int> signals{0};
   set_interrupt_count(&signals);
@@ -35,6 +31,8 @@ void read_interruptibly(const std::function<void()>& work) {
     throw;
   }
 }
+
+namespace {
 
 // Recordings of voltages.
 
@@ -75,7 +73,7 @@ nb::object decoded(const SampleLayout& layout, const std::vector<std::byte>& byt
   std::vector<T> values(count_of(n * n_inputs * parts));
   {
     const nb::gil_scoped_release released;
-    auto queue = Queue::cpu();
+    auto queue = shared_queue();
     queue.parallel_for((n + 1023) / 1024, [&](std::int64_t block) {
       for (std::int64_t t = block * 1024; t < std::min(n, block * 1024 + 1024); ++t) {
         for (std::int64_t p = 0; p < n_inputs; ++p) {
@@ -282,7 +280,7 @@ std::unique_ptr<SkyPicture> image_of(const VisibilityFile& file, std::int64_t n_
   o.go_on = [&stop](double) { return stop == 0; };
   auto picture = std::make_unique<SkyPicture>();
   run_interruptibly(stop, [&] {
-    auto queue = Queue::cpu();
+    auto queue = shared_queue();
     auto made = pipeline::make_image(queue, file.observation, file.dumps, o);
     picture->image = std::move(made.image);
     picture->implementation = made.implementation;

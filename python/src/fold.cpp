@@ -38,11 +38,10 @@ nb::dict fold_array(const DenseArray<float, 1>& series, double interval_s, doubl
   config.n_sub_integrations = n_sub_integrations;
   const std::span<const float> samples(series.data(), series.size());
   se::Fold folded;
-  {
-    const nb::gil_scoped_release released;
+  read_interruptibly([&] {
     folded = half_range_hz > 0 ? se::fold_search(samples, interval_s, config, half_range_hz)
                                : se::fold(samples, interval_s, config);
-  }
+  });
   return fold_dict(std::move(folded));
 }
 
@@ -67,9 +66,8 @@ nb::dict fold_file(const std::string& file, const std::string& par, double perio
   o.outputs.overwrite = overwrite;
   o.input.polarization = polarization;
   o.command_line = "ryle.fold";
-  std::atomic<int> stop{0};
   pipeline::FoldSummary s;
-  run_interruptibly(stop, [&] { s = pipeline::fold_file(o); });
+  read_interruptibly([&] { s = pipeline::fold_file(o); });
   nb::dict d = fold_dict(std::move(s.fold));
   d["period_s"] = s.period_s;
   d["predicted_period_s"] = s.predicted_period_s;

@@ -39,7 +39,7 @@ class Gridder {
   Gridder(const DenseArray<double, 1>& longitude_deg, const DenseArray<double, 1>& latitude_deg,
           std::int64_t width, std::int64_t n_channels, const std::string& kernel,
           double beam_fwhm_rad, const std::string& precision, const std::string& implementation)
-      : queue_(Queue::cpu()) {
+      : queue_(shared_queue()) {
     gr::Config config;
     config.convolution = gr::parse_convolution(kernel, beam_fwhm_rad);
     config.n_channels = n_channels;
@@ -50,6 +50,7 @@ class Gridder {
     const auto n = static_cast<std::int64_t>(longitude_deg.size());
     n_cells_ = n;
     n_channels_ = n_channels;
+    const nb::gil_scoped_release released;
     plan_ = gr::make_gridder(
         config, {gr::positions(queue_, longitude_deg.data(), latitude_deg.data(), n), width});
   }
@@ -59,13 +60,13 @@ class Gridder {
   void execute(const DenseArray<double, 1>& longitude_deg,
                const DenseArray<double, 1>& latitude_deg, const Values& values,
                const std::optional<Weights>& weights, const std::optional<Flags>& flags) {
+    const PlanLock lock(mutex_);
     const gr::Samples all = samples_of(values, weights, flags);
     const auto n = static_cast<std::int64_t>(longitude_deg.size());
     const std::int64_t together = std::min(plan_->samples_together(), gr::kSamplesTogether * 8);
     for (std::int64_t first = 0; first < n; first += together) {
       {
         const nb::gil_scoped_release released;
-        const std::lock_guard lock(mutex_);
         const auto plan = plan_->plan(
             queue_, gr::positions(queue_, longitude_deg.data() + first, latitude_deg.data() + first,
                                   std::min(together, n - first)));
@@ -114,13 +115,22 @@ class Gridder {
 
   std::string implementation() const { return std::string(plan_->implementation()); }
   const std::string& kernel() const { return kernel_; }
-  std::int64_t n_samples() const { return n_samples_; }
-  std::int64_t bad_positions() const { return bad_positions_; }
-  std::int64_t out_of_reach() const { return out_of_reach_; }
+  std::int64_t n_samples() const {
+    const PlanLock lock(mutex_);
+    return n_samples_;
+  }
+  std::int64_t bad_positions() const {
+    const PlanLock lock(mutex_);
+    return bad_positions_;
+  }
+  std::int64_t out_of_reach() const {
+    const PlanLock lock(mutex_);
+    return out_of_reach_;
+  }
 
  private:
   Queue queue_;
-  std::mutex mutex_;
+  mutable std::recursive_mutex mutex_;
   std::string kernel_;
   std::unique_ptr<gr::Gridder> plan_;
   std::int64_t n_cells_ = 0, n_channels_ = 0;

@@ -23,7 +23,7 @@ class SkyImager {
             std::int64_t n_channels_per_bin, std::int64_t n_spectra, std::int64_t n_pixels,
             double cell_wavelengths, std::int64_t support, bool remove_autos,
             const std::string& products, const std::string& path, const std::string& implementation)
-      : queue_(Queue::cpu()) {
+      : queue_(shared_queue()) {
     for (std::size_t a = 0; a < antenna_enu_m.shape(0); ++a)
       config_.antenna_enu_m.push_back(
           {antenna_enu_m(a, 0), antenna_enu_m(a, 1), antenna_enu_m(a, 2)});
@@ -41,28 +41,32 @@ class SkyImager {
                                             {"intensity", im::Products::intensity}});
     config_.path = im::path_named(path);
     config_.implementation = implementation;
+    const nb::gil_scoped_release released;
     choose();
     if (im::takes_voltages(config_.path)) {
       field_ = im::make_field_imager(queue_, config_);
       return;
     }
     vis_ = im::make_vis_imager(queue_, config_);
+    gulp_ = std::clamp(whole_gulp(n_spectra), std::int64_t{128}, kImageGulp);
     correlator_ = correlate::make_correlator(
         queue_, {.n_inputs = static_cast<std::int64_t>(config_.inputs.size()),
                  .n_channels = n_channels,
                  .format = sample_format(format),
-                 .max_spectra = n_spectra});
+                 .max_spectra = gulp_});
   }
 
   /// @shape gains [channel][input]
   void set_gains(const DenseArray<cf32, 2>& gains) {
     const std::span<const cf32> all(gains.data(), gains.size());
+    const nb::gil_scoped_release released;
     const std::lock_guard lock(mutex_);
     if (field_) field_->set_gains(queue_, all);
     if (vis_) vis_->set_gains(queue_, all);
   }
 
   void execute(const Blocks& blocks) {
+    const PlanLock lock(mutex_);
     if (blocks.n_inputs() != static_cast<std::int64_t>(config_.inputs.size()) ||
         blocks.n_channels() != config_.channels.n_channels)
       throw ConfigError("all-sky imager: the spectra have " + std::to_string(blocks.n_channels()) +
@@ -70,11 +74,10 @@ class SkyImager {
                         std::to_string(config_.channels.n_channels) + " of " +
                         std::to_string(config_.inputs.size()));
     const std::int64_t bytes = blocks.n_channels() * blocks.n_inputs() * 2;
-    const std::int64_t step = std::min(gulp_spectra(bytes, blocks.n_spectra()), kImageGulp);
+    const std::int64_t step = std::min(gulp_spectra(bytes, blocks.n_spectra()), gulp_);
     for (std::int64_t first = 0; first < blocks.n_spectra(); first += step) {
       {
         const nb::gil_scoped_release released;
-        const std::lock_guard lock(mutex_);
         add(blocks, first, std::min(step, blocks.n_spectra() - first));
       }
       check_signals();
@@ -107,6 +110,13 @@ class SkyImager {
     const auto side = count_of(config_.n_pixels);
     return nb::make_tuple(to_array(std::move(images.pixels), {bins, planes, side, side}),
                           to_array(std::move(images.weights), {bins, 3}), images.n_spectra);
+  }
+
+  void reset() {
+    const nb::gil_scoped_release released;
+    const std::lock_guard lock(mutex_);
+    if (field_) field_->reset(queue_);
+    if (correlator_) correlator_->reset(queue_);
   }
 
   std::string path() const { return std::string(im::name(config_.path)); }
@@ -179,7 +189,8 @@ class SkyImager {
   std::string reason_;
   std::vector<std::string> warnings_;
   std::vector<im::PathPrediction> predictions_;
-  std::mutex mutex_;
+  std::int64_t gulp_ = kImageGulp;
+  mutable std::recursive_mutex mutex_;
   std::unique_ptr<im::FieldImager> field_;
   std::unique_ptr<im::VisImager> vis_;
   std::unique_ptr<correlate::Correlator> correlator_;
@@ -206,7 +217,7 @@ nb::tuple image_samples(const DenseArray<double, 2>& uvw, const DenseArray<cf64,
     std::vector<im::Sample> samples(visibilities.size());
     for (std::size_t k = 0; k < samples.size(); ++k)
       samples[k] = {uvw(k, 0), uvw(k, 1), uvw(k, 2), visibilities(k), weights(k)};
-    auto queue = Queue::cpu();
+    auto queue = shared_queue();
     const auto imager = im::make_imager(queue, config);
     imager->execute(queue, samples, pixels);
     taken = im::name(imager->path());
@@ -233,6 +244,7 @@ void bind_image(nb::module_& m) {
       .def("set_gains", &SkyImager::set_gains, nb::arg("gains").noconvert())
       .def("execute", &SkyImager::execute, nb::arg("blocks"))
       .def("finish", &SkyImager::finish)
+      .def("reset", &SkyImager::reset)
       .def("cost", &SkyImager::cost)
       .def("direction", &SkyImager::direction, nb::arg("x"), nb::arg("y"))
       .def("pixel", &SkyImager::pixel, nb::arg("enu"))

@@ -16,6 +16,11 @@ void check_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
+Queue shared_queue() {
+  static auto* const queue = new Queue(Queue::cpu());  // not destroyed: threads may outlive main
+  return *queue;
+}
+
 void run_interruptibly(std::atomic<int>& stop, const std::function<void()>& work) {
   std::exception_ptr failed, interrupted;
   {

@@ -32,7 +32,7 @@ class Dedisperser {
  public:
   Dedisperser(const DenseArray<std::int32_t, 2>& delays, int max_code, std::int64_t max_outputs,
               const std::string& implementation, double smear_samples)
-      : queue_(Queue::cpu()), max_outputs_(max_outputs) {
+      : queue_(shared_queue()), max_outputs_(max_outputs) {
     se::DedisperseConfig c;
     c.n_trials = static_cast<std::int64_t>(delays.shape(0));
     c.n_channels = static_cast<std::int64_t>(delays.shape(1));
@@ -44,6 +44,7 @@ class Dedisperser {
     n_trials_ = c.n_trials;
     n_channels_ = c.n_channels;
     wide_ = se::sum_format(c.n_channels, max_code) == se::SumFormat::u32;
+    const nb::gil_scoped_release released;
     plan_ = se::make_dedisperser(queue_, c);
   }
 
@@ -60,6 +61,7 @@ class Dedisperser {
  private:
   template <class T>
   Result<T> sums(const DenseArray<std::uint8_t, 2>& codes) {
+    const PlanLock lock(mutex_);
     const auto n_time = static_cast<std::int64_t>(codes.shape(1));
     const std::int64_t n = n_time - plan_->max_delay();
     std::vector<T> out(count_of(n_trials_ * n));
@@ -70,7 +72,6 @@ class Dedisperser {
     for (std::int64_t first = 0; first < n; first += piece) {
       {
         const nb::gil_scoped_release released;
-        const std::lock_guard lock(mutex_);
         const std::int64_t now = std::min(piece, n - first), read = now + plan_->max_delay();
         for (std::int64_t c = 0; c < n_channels_; ++c)
           std::memcpy(padded.data() + c * stride, codes.data() + c * n_time + first,
@@ -85,7 +86,7 @@ class Dedisperser {
   Queue queue_;
   std::int64_t max_outputs_, n_trials_ = 0, n_channels_ = 0;
   bool wide_ = false;
-  std::mutex mutex_;
+  mutable std::recursive_mutex mutex_;
   std::unique_ptr<se::Dedisperser> plan_;
 };
 
@@ -95,7 +96,7 @@ class SetByName {
   explicit SetByName(const nb::dict& values) : values_(values) {}
   template <class T, class... More>
   void operator()(const char* key, T& field, More&&... /*description*/) {
-    known_ += (known_.empty() ? "" : ", ") + std::string(key);
+    names_.push_back(key);
     if (!values_.contains(key)) return;
     ++n_taken_;
     try {
@@ -107,12 +108,19 @@ class SetByName {
   }
   void require_all() const {
     if (n_taken_ == values_.size()) return;
-    throw ConfigError("search: a keyword is not known; they are " + known_);
+    std::string unknown, known;
+    for (const auto& item : values_) {
+      const auto key = nb::cast<std::string>(item.first);
+      if (std::find(names_.begin(), names_.end(), key) == names_.end())
+        unknown += (unknown.empty() ? "" : ", ") + key;
+    }
+    for (const auto& key : names_) known += (known.empty() ? "" : ", ") + key;
+    throw ConfigError("search: " + unknown + ": no such keyword; they are " + known);
   }
 
  private:
   const nb::dict& values_;
-  std::string known_;
+  std::vector<std::string> names_;
   std::size_t n_taken_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/interrupt.hpp"
 
 namespace ryle::search {
 namespace {
@@ -101,6 +102,7 @@ Fold fold(std::span<const float> series, double interval_s, const FoldConfig& co
   const double shift =
       n_samples > 0 && std::isfinite(series[0]) ? static_cast<double>(series[0]) : 0;
   for (std::int64_t k = 0; k < n_samples; ++k) {
+    if (k % (1 << 20) == 0) require_not_interrupted("the series to be folded");
     const auto x = static_cast<double>(series[k]);
     if (!std::isfinite(x)) continue;
     const double t = static_cast<double>(k) * interval_s;
@@ -130,6 +132,7 @@ Fold fold_search(std::span<const float> series, double interval_s, const FoldCon
   const auto n = std::min<std::int64_t>(200'000, static_cast<std::int64_t>(half_range_hz / step));
   double best = first.reduced_chi2(), at = 0;
   for (std::int64_t k = -n; k <= n; ++k) {
+    require_not_interrupted("the series to be folded");
     const double df0 = static_cast<double>(k) * step;
     const double chi2 = first.reduced_chi2(df0, 0);
     if (chi2 > best) best = chi2, at = df0;
