@@ -22,6 +22,9 @@ _KDLCPU = 1
 def as_numpy(x: Any, name: str) -> Array:
     """The array itself, or a view of another library's array that lies in host memory."""
     if isinstance(x, np.ndarray):
+        if isinstance(x, np.ma.MaskedArray):
+            raise TypeError(f"{name} is a masked array, whose mask nothing here reads; give {name}.data with valid=~mask (of grid "
+                            f"flags=mask), or {name}.filled(numpy.nan) where NaN is absent")
         return x
     if hasattr(x, "__dlpack_device__"):
         if int(x.__dlpack_device__()[0]) != _KDLCPU:
@@ -42,9 +45,18 @@ def typed(x: Any, name: str, dtype: npt.DTypeLike, ndim: int, axes: str) -> Arra
     """The same, of any strides."""
     array, wanted = as_numpy(x, name), np.dtype(dtype)
     if array.dtype != wanted:
-        raise TypeError(f"{name} is {array.dtype}, {wanted} is needed; call {name}.astype(numpy.{wanted.name})")
+        raise TypeError(f"{name} is {array.dtype}, {wanted} is needed; {_conversion(array, name, wanted)}")
     require_axes(array, name, ndim, axes)
     return array
+
+
+def _conversion(array: Array, name: str, wanted: np.dtype[Any]) -> str:
+    """The call that converts, and the range that it would wrap at."""
+    call = f"call {name}.astype(numpy.{'bool_' if wanted.kind == 'b' else wanted.name})"
+    if wanted.kind not in "iu" or np.can_cast(array.dtype, wanted):
+        return call
+    limits = np.iinfo(wanted)
+    return f"bring it into {limits.min} .. {limits.max} (other values wrap), then {call}"
 
 
 def require_axes(array: Array, name: str, ndim: int, axes: str) -> None:
@@ -65,6 +77,8 @@ def samples(x: Any, name: str, ndim: int, axes: str, real: bool) -> tuple[Array,
     such an axis.
     """
     array = as_numpy(x, name)
+    if array.dtype.kind in "iufc" and not array.dtype.isnative:
+        raise TypeError(f"{name} is {array.dtype}, of the other byte order; call {name}.astype(numpy.{array.dtype.name})")
     found: str | None = None
     for dtype, format_name in ((complex_int8, "ci8"), (complex_int16, "ci16")):
         if array.dtype == dtype:
@@ -79,7 +93,7 @@ def samples(x: Any, name: str, ndim: int, axes: str, real: bool) -> tuple[Array,
         if real:
             known |= {"int8": "i8", "int16": "i16", "float32": "f32"}
         if array.dtype.name not in known:
-            hint = "complex64" if array.dtype.kind == "c" else "float32" if real and array.dtype.kind == "f" else "int8"
+            hint = "complex64" if array.dtype.kind == "c" else "float32" if real and array.dtype.kind in "iuf" else "int8"
             if array.dtype.name in ("int8", "int16"):
                 require_axes(array, name, ndim + 1, axes + ", (re, im)")
             if hint == "int8" and not real:
@@ -97,6 +111,17 @@ def samples(x: Any, name: str, ndim: int, axes: str, real: bool) -> tuple[Array,
     if any(stride <= 0 < extent - 1 for stride, extent in zip(array.strides, array.shape)):
         raise TypeError(f"{name} is reversed or broadcast; call numpy.ascontiguousarray({name})")
     return array, found
+
+
+def without_nan(array: Array) -> Array | None:
+    """Where all parts of samples are finite; None where they all are. @shape result [input, time]"""
+    if array.dtype.kind not in "fc":
+        return None
+    with np.errstate(all="ignore"):
+        if np.isfinite(array.sum()):
+            return None
+    finite = np.isfinite(array)
+    return None if finite.all() else finite
 
 
 def mask(x: Any, name: str, ndim: int, axes: str) -> Array:

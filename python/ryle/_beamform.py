@@ -70,12 +70,12 @@ class Beamformer:
     format : str
         Of the samples: ci4, ci8, ci16 or cf32.
     weight_format : {"i8", "f32"}
-        i8: codes of 8 bits and one scale a beam, polarization and channel; f32: as given.
+        i8: codes of 8 bits and one scale a beam, polarization and channel; f32: as given. The function `beamform` takes f32.
     output : {"power", "voltage", "stokes_i", "stokes_iquv"}
     output_format : str
         Of voltages cf32, cf16, ci8, ci4; of the others f32, f16, u16, u8.
     integration : int
-        Spectra behind a value; windows are [n T, (n + 1) T) of the stream.
+        Spectra behind a value, which is the mean of their powers; windows are [n T, (n + 1) T) of the stream.
     loss : {"renormalize", "raw"}
         What absent samples do: values are scaled to all inputs, or stay as they are.
     incoherent : list of lists of 0 and 1
@@ -131,15 +131,15 @@ class Beamformer:
                 raise ValueError(f"{name} is {array.shape}, {shape} is needed: [beam, product, channel]")
         self._plan.set_requantization(*pair)
 
-    def execute(self, spectra: Any, *, first_spectrum: int = 0, valid: Any = None) -> Beams:
+    def execute(self, spectra: Any, *, first_spectrum: int | None = None, valid: Any = None) -> Beams:
         """Beams of the next piece of a stream; windows that do not end in it wait for the next one.
 
         Parameters
         ----------
         spectra : Spectra or array [channel, time, input]
             Of the plan's format; inputs side by side.
-        first_spectrum : int
-            Number of the first one, counted in the stream.
+        first_spectrum : int, optional
+            Number of the first one, counted in the stream. Default: the one after the last call.
         valid : array of bool [input, time], optional
             False: absent; its samples must be 0, as those of `Spectra` are.
 
@@ -185,18 +185,18 @@ class Beamformer:
         return Beams(array.reshape(shape), axes, used, power, low, high, frequency, interval_s * self._integration, provenance)
 
     def reset(self) -> None:
-        """Forgets windows that have not ended."""
+        """Forgets windows that have not ended; the next spectrum is number 0."""
         self._plan.reset()
 
 
 def beamform(spectra: Any, weights: Any, *, n_pols: int = 1, valid: Any = None, **settings: Any) -> Beams:
-    """Beams of spectra: ``b[beam, k, t] = sum_a W[beam, k, a] v[a, k, t]``, detected and integrated.
+    """Beams of spectra: ``b[beam, k, t] = sum_a W[beam, k, a] v[a, k, t]``, detected and averaged over `integration` spectra.
 
     Parameters
     ----------
     spectra : Spectra or array [channel, time, input]
     weights : array of complex64 [beam, channel, input]
-        Multiplied, not conjugated.
+        Multiplied, not conjugated; as given, unless weight_format="i8" rounds them to codes of 8 bits, which is faster.
     n_pols : {1, 2}
         Inputs are antenna * n_pols + pol.
     valid : array of bool [input, time], optional
@@ -211,7 +211,7 @@ def beamform(spectra: Any, weights: Any, *, n_pols: int = 1, valid: Any = None, 
     --------
     >>> import numpy as np, ryle
     >>> x = np.ones((1, 8, 4), np.complex64)
-    >>> ryle.beamform(x, np.ones((2, 1, 4), np.complex64), weight_format="f32", integration=4).array[1, 0, 0]
+    >>> ryle.beamform(x, np.ones((2, 1, 4), np.complex64), integration=4).array[1, 0, 0]
     array([16., 16.], dtype=float32)
     """
     array = spectra.array if isinstance(spectra, Spectra) else spectra
@@ -219,6 +219,7 @@ def beamform(spectra: Any, weights: Any, *, n_pols: int = 1, valid: Any = None, 
     table = _arrays.dense(weights, "weights", np.complex64, 3, "[beam, channel, input]")
     if view.shape[2] % n_pols:
         raise ValueError(f"{view.shape[2]} inputs are no whole number of antennas of {n_pols} polarizations")
+    settings.setdefault("weight_format", "f32")
     plan = Beamformer(view.shape[2] // n_pols, table.shape[0], view.shape[0], n_pols=n_pols, format=format_name, **settings)
     plan.set_weights(table)
     return plan.execute(spectra, valid=valid)

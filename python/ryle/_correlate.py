@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class Correlator:
     format : str
         ci4, ci8, ci16 or cf32.
     max_spectra : int
-        Done at a time, between looks at Ctrl-C.
+        Done at a time, between looks at Ctrl-C; rounded up to a multiple of 128.
     implementation : str
         "auto", or one of ``ryle.implementations()["correlate"]``. Integer formats give the same bits with each.
 
@@ -101,6 +102,7 @@ class Correlator:
                  implementation: str = "auto") -> None:
         self._n_inputs, self._n_channels, self._format = n_inputs, n_channels, format
         self._frequency_hz: Array | None = None
+        self._lock = threading.RLock()
         self._plan = _ryle.Correlator(n_inputs, n_channels, format, max_spectra, implementation)
 
     @property
@@ -124,8 +126,13 @@ class Correlator:
         if isinstance(spectra, Spectra):
             if valid is not None:
                 raise ValueError("Spectra have a mask of their own; give the array and a mask: spectra.array, valid=...")
-            self._frequency_hz = spectra.frequency_hz
-            self._plan.execute(spectra.blocks)
+            with self._lock:
+                mine, theirs = self._frequency_hz, spectra.frequency_hz
+                if mine is not None and theirs is not None and not np.allclose(mine, theirs, rtol=1e-12, atol=0):
+                    raise ValueError(f"these spectra are of {theirs[0]:.9g} .. {theirs[-1]:.9g} Hz, those added so far of {mine[0]:.9g} .. "
+                                     f"{mine[-1]:.9g} Hz; call finish() or reset() first")
+                self._plan.execute(spectra.blocks)
+                self._frequency_hz = mine if theirs is None else theirs
             return
         view, format_name = _arrays.samples(spectra, "spectra", 3, "[channel, time, input]", real=False)
         if format_name != self._format:
@@ -133,19 +140,24 @@ class Correlator:
         planes = valid_planes(valid, view.shape)
         size = int(np.prod(view.shape[2:])) * view.itemsize * view.shape[0]
         gulp = max(128, _GULP_BYTES // size // 128 * 128)
-        for first in range(0, view.shape[1], gulp):
-            piece = None if planes is None else np.ascontiguousarray(planes[..., first: first + gulp])
-            self._plan.execute(_ryle.Blocks.of(view[:, first: first + gulp], format_name, piece))
+        with self._lock:
+            for first in range(0, view.shape[1], gulp):
+                piece = None if planes is None else np.ascontiguousarray(planes[..., first: first + gulp])
+                self._plan.execute(_ryle.Blocks.of(view[:, first: first + gulp], format_name, piece))
 
     def finish(self) -> Visibilities:
         """Everything since the last call, and begins anew."""
-        sums, counts, n_spectra = self._plan.finish()
-        return Visibilities(sums, counts, n_spectra, self._n_inputs, self._frequency_hz,
+        with self._lock:
+            sums, counts, n_spectra = self._plan.finish()
+            frequency_hz, self._frequency_hz = self._frequency_hz, None
+        return Visibilities(sums, counts, n_spectra, self._n_inputs, frequency_hz,
                             {"version": _ryle.version(), "implementation": self.implementation})
 
     def reset(self) -> None:
         """Forgets everything added."""
-        self._plan.reset()
+        with self._lock:
+            self._plan.reset()
+            self._frequency_hz = None
 
 
 def correlate(spectra: Any, *, valid: Any = None, implementation: str = "auto") -> Visibilities:

@@ -52,8 +52,9 @@ class Recording:
 
     def _span(self, first: int, n: int | None) -> tuple[int, int]:
         count = len(self) - first if n is None else n
-        if first < 0 or count < 0:
-            raise ValueError(f"{self.path} has {len(self)} samples; {first} + {count} were asked for")
+        if first < 0 or count < 1 or first + count > len(self):
+            raise ValueError(f"{self.path} has {len(self)} {'spectra' if self.channelized else 'samples'}; {count} from number {first} on "
+                             "were asked for")
         return first, count
 
     def samples(self, first: int = 0, n: int | None = None) -> tuple[Array, Array]:
@@ -435,7 +436,7 @@ def read(path: str | os.PathLike[str], *, format: str = "auto") -> Any:
 
 
 def write(path: str | os.PathLike[str], data: Any, *, overwrite: bool = False, frequency_hz: Any = None, interval_s: Any = None,
-          bits: int = 32, start_mjd_utc: float = 60000.0, source_name: str = "") -> None:
+          bits: int | None = None, start_mjd_utc: float | None = None, source_name: str = "") -> None:
     """Writes a product under its final name once it is whole.
 
     Parameters
@@ -445,18 +446,27 @@ def write(path: str | os.PathLike[str], data: Any, *, overwrite: bool = False, f
     data : VisibilityFile, Image or array of float32 [channel, time]
     overwrite : bool
     frequency_hz, interval_s, bits, start_mjd_utc, source_name
-        Of power: centers (ascending), time from sample to sample, 8, 16 or 32 bits.
+        Of power: centers (ascending), time from sample to sample, bits (32: floats; 8 and 16: values are rounded, and one that
+        is not finite or does not fit is an error), and the time of the first sample, which must be given.
     """
     if isinstance(data, (VisibilityFile, Image)):
+        given = {"frequency_hz": frequency_hz, "interval_s": interval_s, "bits": bits, "start_mjd_utc": start_mjd_utc,
+                 "source_name": source_name or None}
+        useless = [name for name, value in given.items() if value is not None]
+        if useless:
+            raise ConfigError(f"{', '.join(useless)}: of power; a {type(data).__name__} says it itself")
         data.write(path, overwrite=overwrite)
         return
     if not os.fspath(path).endswith(".fil"):
         raise ConfigError(f"{os.fspath(path)}: power is written as .fil; visibilities as .uvfits, .uvh5, .ms, images as .fits")
-    if frequency_hz is None or interval_s is None:
-        raise ConfigError("power needs frequency_hz and interval_s")
+    if frequency_hz is None or interval_s is None or start_mjd_utc is None:
+        raise ConfigError("power needs frequency_hz, interval_s and start_mjd_utc")
+    n_bits = 32 if bits is None else bits
     power = _arrays.dense(data, "data", np.float32, 2, "[channel, time]")
+    if n_bits in (8, 16) and power.size and not (power.min() > -0.5 and power.max() < 2**n_bits - 0.5):
+        raise ConfigError(f"power is {power.min()} .. {power.max()}; {n_bits} bits hold 0 .. {2**n_bits - 1}, and no NaN: scale it, or bits=32")
     centers = numbers(frequency_hz, "Hz")
     if centers.shape != power.shape[:1] or (centers.size > 1 and not (np.diff(centers) > 0).all()):
         raise ConfigError(f"frequency_hz is {centers.shape}; ascending centers of {power.shape[0]} channels are needed")
     width = float(np.median(np.diff(centers))) if centers.size > 1 else 1e6
-    _ryle.write_filterbank(os.fspath(path), power, centers.tolist(), width, number(interval_s, "s"), bits, start_mjd_utc, source_name, overwrite)
+    _ryle.write_filterbank(os.fspath(path), power, centers.tolist(), width, number(interval_s, "s"), n_bits, start_mjd_utc, source_name, overwrite)

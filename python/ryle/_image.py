@@ -221,6 +221,10 @@ class SkyImager:
             raise TypeError(f"spectra are {spectra.format}, the plan takes {self._format}")
         self._plan.execute(spectra.blocks)
 
+    def reset(self) -> None:
+        """Forgets everything added."""
+        self._plan.reset()
+
     def finish(self) -> Image:
         """The image of everything since the last call, and begins anew."""
         pixels, weights, n_spectra = self._plan.finish()

@@ -10,8 +10,25 @@ from typing import Any, Callable, Mapping
 from . import _ryle
 
 
-def _toml(value: Any) -> str:
+def _in_unit_of(key: str, quantity: Any) -> Any:
+    """A Quantity in the unit that the name of the key ends in."""
+    for ending, unit in (("_pc_cm3", "pc/cm3"), ("_km_s", "km/s"), ("_ms", "ms"), ("_ns", "ns"), ("_deg", "deg"), ("_rad", "rad"), ("_mhz", "MHz"),
+                         ("_hz", "Hz"), ("_s", "s"), ("_m", "m")):
+        if key.endswith(ending):
+            return quantity.to_value(unit)
+    if key.split(".")[-1].startswith("dm_"):
+        return quantity.to_value("pc/cm3")
+    raise TypeError(f"{key} says no unit that {quantity} could be turned into; give a number")
+
+
+def _toml(value: Any, key: str = "") -> str:
     """A value as TOML writes it."""
+    if hasattr(value, "to_value"):
+        value = _in_unit_of(key, value)
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = value.item()  # a number of NumPy
+    elif hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
@@ -29,7 +46,8 @@ class Observation:
     file : str or path
         Observation file (TOML).
     set : dict, optional
-        Keys to change: ``{"source.duration_s": 5, "output.directory": "out"}``.
+        Keys to change: ``{"source.duration_s": 5, "output.directory": "out"}``. Quantities are taken by keys that end in a
+        unit.
 
     Attributes
     ----------
@@ -50,7 +68,7 @@ class Observation:
 
     def __init__(self, file: str | os.PathLike[str], set: Mapping[str, Any] | None = None) -> None:
         self._set = dict(set or {})
-        self._config = _ryle.load_observation(os.fspath(file), [f"{key}={_toml(value)}" for key, value in self._set.items()])
+        self._config = _ryle.load_observation(os.fspath(file), [f"{key}={_toml(value, key)}" for key, value in self._set.items()])
         self.summary: dict[str, Any] | None = None
 
     @property

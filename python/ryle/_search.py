@@ -15,6 +15,26 @@ from ._units import number, numbers
 _DM = "pc/cm3"
 
 
+def _refuse(given: dict[str, Any], why: str) -> None:
+    """An error that names what was given, but has no effect here."""
+    useless = [name for name, value in given.items() if value not in (None, "")]
+    if useless:
+        raise ValueError(f"{', '.join(useless)}: {why}")
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with Quantities as numbers, in the unit that the name of the key says."""
+    def one(key: str, value: Any) -> Any:
+        if not hasattr(value, "to_value"):
+            return value.item() if isinstance(value, np.generic) else value
+        for ending, unit in (("_s", "s"), ("_hz", "Hz")):
+            if key.endswith(ending):
+                return number(value, unit)
+        return number(value, _DM if key.startswith("dm_") else "")
+
+    return {key: one(key, value) for key, value in settings.items()}
+
+
 def _band(frequency_hz: Any, interval_s: Any, n_channels: int) -> tuple[Array, float, float]:
     """Centers, width and interval. Centers must ascend."""
     centers = numbers(frequency_hz, "Hz")
@@ -25,7 +45,7 @@ def _band(frequency_hz: Any, interval_s: Any, n_channels: int) -> tuple[Array, f
     return centers, float(np.median(np.diff(centers))), number(interval_s, "s")
 
 
-def dm_trials(frequency_hz: Any, interval_s: Any, *, dm_max: Any, dm_min: Any = 0.0, plan: str = "tolerance", dm_step: float = 0.0,
+def dm_trials(frequency_hz: Any, interval_s: Any, *, dm_max: Any, dm_min: Any = 0.0, plan: str = "tolerance", dm_step: Any = 0.0,
               tolerance: float = 1.05, k_dm: str = "physical") -> Array:
     """Dispersion measures that a search of a band tries.
 
@@ -37,7 +57,7 @@ def dm_trials(frequency_hz: Any, interval_s: Any, *, dm_max: Any, dm_min: Any = 
     dm_max, dm_min : float or Quantity
         pc cm^-3.
     plan : {"tolerance", "native", "linear"}
-    dm_step : float
+    dm_step : float or Quantity
         Of plan "linear".
     tolerance : float
         Of plan "tolerance": the broadening of a pulse that is allowed.
@@ -55,7 +75,8 @@ def dm_trials(frequency_hz: Any, interval_s: Any, *, dm_max: Any, dm_min: Any = 
     array([ 0., 10., 20., 30.])
     """
     centers, width, interval = _band(frequency_hz, interval_s, np.size(frequency_hz))
-    trials = _ryle.dm_trials(centers, width, interval, k_dm, plan, number(dm_min, _DM), number(dm_max, _DM), dm_step, 0, tolerance)
+    trials = _ryle.dm_trials(centers, width, interval, k_dm, plan, number(dm_min, _DM), number(dm_max, _DM),
+                            number(dm_step, _DM), 0, tolerance)
     return np.asarray(trials)
 
 
@@ -236,8 +257,8 @@ class Candidates(Sequence[dict[str, Any]]):
         return _plot.candidates(self, ax)
 
 
-def search(data: Any, *, frequency_hz: Any = None, interval_s: Any = None, start_mjd_utc: float = 0.0, output_directory: str = "",
-           name: str = "", overwrite: bool = False, pictures: bool = True, polarization: str = "", n_workers: int = 0,
+def search(data: Any, *, frequency_hz: Any = None, interval_s: Any = None, start_mjd_utc: float | None = None, output_directory: str = "",
+           name: str = "", overwrite: bool | None = None, pictures: bool | None = None, polarization: str = "", n_workers: int | None = None,
            on_progress: Callable[[float, float, int], object] | None = None, **settings: Any) -> Candidates:
     """Finds dispersed pulses in detected power: levels, flags, dedispersion, boxcars, clusters, matched filter.
 
@@ -250,11 +271,11 @@ def search(data: Any, *, frequency_hz: Any = None, interval_s: Any = None, start
     start_mjd_utc : float
         Of an array.
     output_directory, name, overwrite, pictures
-        Of files: tables, database and pictures are written there; "" = nothing is.
+        Of files: tables, database and pictures (default: yes) are written there; "" = nothing is.
     polarization : str
         Of files with several: "I" or "XXYY".
     n_workers : int
-        Threads; 0 = all cores.
+        Of files: threads; 0 = all cores.
     on_progress : callable(data_s, total_s, n_candidates), optional
         Of files. What it raises ends the search.
     **settings
@@ -281,17 +302,24 @@ def search(data: Any, *, frequency_hz: Any = None, interval_s: Any = None, start
         files = [os.fspath(data)] if isinstance(data, (str, os.PathLike)) else [os.fspath(f) for f in data]
         if frequency_hz is not None or interval_s is not None:
             raise ValueError("frequency_hz and interval_s are of arrays; files say them themselves")
-        all_searches = _ryle.search_files(files, output_directory, name, overwrite, pictures, polarization, n_workers, on_progress, settings)
+        _refuse({"start_mjd_utc": start_mjd_utc}, "of arrays; files say it themselves")
+        if not output_directory:
+            _refuse({"name": name, "overwrite": overwrite, "pictures": pictures}, "without output_directory nothing is written")
+        if n_workers is not None and n_workers < 0:
+            raise ValueError(f"n_workers is {n_workers}; 0 (all cores) or more is needed")
+        all_searches = _ryle.search_files(files, os.fspath(output_directory), name, bool(overwrite), pictures is not False, polarization, n_workers or 0,
+                                          on_progress, _plain(settings))
         events = [event for one in all_searches for event in one.pop("candidates")]
         summary = all_searches[0] if len(all_searches) == 1 else {"searches": all_searches}
         return Candidates(events, {"version": _ryle.version(), **summary})
-    if output_directory or name or on_progress is not None:
-        raise ValueError("output_directory, name and on_progress are of files")
+    _refuse({"output_directory": output_directory, "name": name, "overwrite": overwrite, "pictures": pictures, "polarization": polarization,
+             "n_workers": n_workers, "on_progress": on_progress}, "of files, not of arrays")
     if frequency_hz is None or interval_s is None:
         raise ValueError("an array needs frequency_hz and interval_s")
     array = _arrays.dense(data, "data", np.float32, 2, "[channel, time]")
     centers, width, interval = _band(frequency_hz, interval_s, array.shape[0])
-    events, dms, implementation, flagged, n_hits = _ryle.search_array(array, centers, width, interval, start_mjd_utc, settings)
+    events, dms, implementation, flagged, n_hits = _ryle.search_array(array, centers, width, interval, start_mjd_utc or 0.0,
+                                                                          _plain(settings))
     return Candidates(events, {"version": _ryle.version(), "implementation": implementation, "dm_trials": dms,
                                "flagged_channels": flagged, "n_hits": n_hits})
 
@@ -319,7 +347,8 @@ class Fold:
         self.counts: Array = values.pop("counts")
         self.middle_s: Array = values.pop("middle_s")
         self.reduced_chi2: float = values.pop("reduced_chi2")
-        self.period_s: float = values.pop("period_s", 1.0 / values["f0_hz"] if values["f0_hz"] else 0.0)
+        spin_hz = values["f0_hz"] + values["f1_hz_per_s"] * values["duration_s"] / 2  # its mean
+        self.period_s: float = values.pop("period_s", 1.0 / spin_hz if spin_hz else 0.0)
         self.info = {"version": _ryle.version(), **values}
 
     def __repr__(self) -> str:
@@ -333,8 +362,9 @@ class Fold:
 
 
 def fold(data: Any, *, period_s: Any = None, interval_s: Any = None, period_derivative: float = 0.0, n_bins: int = 128,
-         n_sub_integrations: int = 64, search: bool = True, drift_turns: float = 0.5, par: str = "", dm: Any = 0.0, k_dm: str = "physical",
-         polarization: str = "", text: str = "", fits: str = "", picture: str = "", overwrite: bool = False) -> Fold:
+         n_sub_integrations: int | None = None, search: bool = True, drift_turns: float | None = None, par: str = "", dm: Any = None,
+         k_dm: str | None = None, polarization: str = "", text: str = "", fits: str = "", picture: str = "",
+         overwrite: bool | None = None) -> Fold:
     """Folds a time series, or a filterbank, at the period of a pulsar.
 
     Parameters
@@ -347,13 +377,13 @@ def fold(data: Any, *, period_s: Any = None, interval_s: Any = None, period_deri
         Of an array.
     period_derivative : float
     n_bins, n_sub_integrations : int
-        n_sub_integrations is of arrays.
+        n_sub_integrations (64) is of arrays.
     search : bool
-        Also over periods that drift by up to `drift_turns` within the data.
+        Also over periods that drift by up to `drift_turns` (0.5) within the data.
     par : str
         Of a file: ephemeris of an isolated pulsar.
     dm : float or Quantity
-        Of a filterbank; 0 with `par`: its own.
+        Of a filterbank; 0 with `par`: its own. `k_dm` as of `dm_trials`.
     text, fits, picture, overwrite
         Of a file: products.
 
@@ -370,18 +400,24 @@ def fold(data: Any, *, period_s: Any = None, interval_s: Any = None, period_deri
     0.25
     """
     period = 0.0 if period_s is None else number(period_s, "s")
+    if not search:
+        _refuse({"drift_turns": drift_turns}, "of a search over periods (search=True)")
+    drift = 0.5 if drift_turns is None else drift_turns
     if isinstance(data, (str, os.PathLike)):
         if interval_s is not None:
             raise ValueError("interval_s is of arrays; files say it themselves")
-        return Fold(_ryle.fold_file(os.fspath(data), par, period, period_derivative, number(dm, _DM), k_dm, n_bins, search, drift_turns,
-                                    text, fits, picture, overwrite, polarization))
-    if par or text or fits or picture:
-        raise ValueError("par, text, fits and picture are of files")
+        _refuse({"n_sub_integrations": n_sub_integrations}, "of arrays, not of files")
+        if not (text or fits or picture):
+            _refuse({"overwrite": overwrite}, "without text, fits or picture nothing is written")
+        return Fold(_ryle.fold_file(os.fspath(data), os.fspath(par), period, period_derivative, number(0.0 if dm is None else dm, _DM), k_dm or "physical", n_bins,
+                                    search, drift, text, fits, picture, bool(overwrite), polarization))
+    _refuse({"par": par, "text": text, "fits": fits, "picture": picture, "overwrite": overwrite, "polarization": polarization, "dm": dm,
+             "k_dm": k_dm}, "of files, not of arrays")
     if not period > 0 or interval_s is None:
         raise ValueError("an array needs period_s and interval_s, above 0")
     series = _arrays.dense(data, "data", np.float32, 1, "[time]")
     interval = number(interval_s, "s")
     f0 = 1.0 / period
     f1 = -period_derivative * f0 * f0
-    half_range = drift_turns / (series.size * interval) if search and series.size else 0.0
-    return Fold(_ryle.fold_array(series, interval, f0, f1, n_bins, n_sub_integrations, half_range))
+    half_range = drift / (series.size * interval) if search and series.size else 0.0
+    return Fold(_ryle.fold_array(series, interval, f0, f1, n_bins, 64 if n_sub_integrations is None else n_sub_integrations, half_range))

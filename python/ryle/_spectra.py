@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ class Spectra:
     Attributes
     ----------
     array : array [channel, time, input]
-        Samples: complex64, uint8 (4 + 4 bits), or int8 with a last axis (re, im). Made at the first use; engines of this
-        package read `blocks` instead.
+        Samples: complex64, uint8 (4 + 4 bits), or int8 with a last axis (re, im). A copy, made at the first use, that cannot
+        be written to, since engines read `blocks` instead; for other values call ``ryle.spectra(changed_copy)``.
     valid : array of bool [input, time] or [channel, input, time]
         False where a sample was absent or touched an absent one; the sample is then 0.
     frequency_hz : array [channel]
@@ -57,6 +58,7 @@ class Spectra:
     def array(self) -> Array:
         if self._array is None:
             self._array = np.asarray(self.blocks.array())
+            self._array.flags.writeable = False
         return self._array
 
     @property
@@ -64,6 +66,7 @@ class Spectra:
         if self._valid is None:
             valid = np.asarray(self.blocks.valid())
             self._valid = valid[0] if valid.shape[0] == 1 else valid
+            self._valid.flags.writeable = False
         return self._valid
 
     @property
@@ -113,6 +116,8 @@ def spectra(array: Any, *, valid: Any = None, frequency_hz: Any = None, interval
     """
     view, format_name = _arrays.samples(array, "array", 3, "[channel, time, input]", real=False)
     frequency = None if frequency_hz is None else numbers(frequency_hz, "Hz")
+    if frequency is not None and frequency.shape != view.shape[:1]:
+        raise ValueError(f"frequency_hz is {frequency.shape}, the array has {view.shape[0]} channels")
     width = float(frequency[1] - frequency[0]) if frequency is not None and frequency.size > 1 else 0.0
     return Spectra(_ryle.Blocks.of(view, format_name, valid_planes(valid, view.shape)), frequency, width, number(interval_s, "s"),
                    provenance={"version": _ryle.version()})
@@ -154,13 +159,15 @@ class Channelizer:
     reference_hz : float or Quantity
         Sky frequency of baseband 0.
     inverted_band : bool
-    output : {"ci8", "ci4", "cf32"}
+    output : {"ci8", "ci4", "cf32"}, optional
+        Default: cf32 of samples of floats and 16 bits, ci8 of the others. Codes are rounded and cut at +-127 (+-7): give `gains`
+        that bring noise to some 20 codes.
     rounding : {"nearest_even", "truncate"}
     dither : bool
         Half a step either way, by `seed`, before codes are rounded.
     seed : int
     max_spectra : int
-        Done at a time, between looks at Ctrl-C.
+        Done at a time, between looks at Ctrl-C; rounded up to a multiple of 128.
     implementation : str
         "auto", or one of ``ryle.implementations()["channelize"]``.
 
@@ -176,14 +183,17 @@ class Channelizer:
 
     def __init__(self, n_inputs: int, n_channels: int, *, format: str = "ci8", n_taps: int = 8, window: str = "hann",
                  kaiser_beta: float = 8.0, step_samples: int = 0, sample_rate_hz: Any = 1.0, reference_hz: Any = 0.0,
-                 inverted_band: bool = False, output: str = "ci8", rounding: str = "nearest_even", dither: bool = True, seed: int = 1,
+                 inverted_band: bool = False, output: str | None = None, rounding: str = "nearest_even", dither: bool = True, seed: int = 1,
                  max_spectra: int = 4096, implementation: str = "auto") -> None:
+        if output is None:
+            output = "cf32" if format in ("f32", "cf32", "i16", "ci16") else "ci8"
         if output not in ("ci8", "ci4", "cf32"):
             raise ValueError(f"output \"{output}\" is not known; use ci8, ci4 or cf32")
         self._rate = number(sample_rate_hz, "Hz")
         self._settings = {"n_taps": n_taps, "window": window, "step_samples": step_samples, "sample_rate_hz": self._rate,
                           "reference_hz": number(reference_hz, "Hz"), "output": output, "dither": dither, "seed": seed}
         self._format, self._n_inputs, self._n_channels = format, n_inputs, n_channels
+        self._lock, self._next_spectrum = threading.RLock(), 0
         self._plan = _ryle.Channelizer(n_inputs, n_channels, format, n_taps, window, kaiser_beta, step_samples, self._rate,
                                        number(reference_hz, "Hz"), inverted_band, output, rounding, dither, seed, max_spectra,
                                        implementation)
@@ -243,7 +253,7 @@ class Channelizer:
         phase = np.zeros_like(delay) if phase_turns is None else rows(phase_turns, "cycle")
         self._plan.set_delays(np.ascontiguousarray(np.stack((delay, phase), axis=1)), reference_sample)
 
-    def execute(self, samples: Any, *, first_sample: int = 0, first_spectrum: int | None = None, n_spectra: int | None = None,
+    def execute(self, samples: Any, *, first_sample: int | None = None, first_spectrum: int | None = None, n_spectra: int | None = None,
                 valid: Any = None) -> Spectra:
         """Spectra of a piece of a stream: the same bits wherever it is cut.
 
@@ -251,22 +261,34 @@ class Channelizer:
         ----------
         samples : array [input, time]
             Of the plan's format, any strides.
-        first_sample : int
-            Number of the first one, counted in the stream.
+        first_sample : int, optional
+            Number of the first one, counted in the stream. Default: the piece begins with the first sample of the spectrum
+            after the last one made, so pieces overlap by ``filter_length - step_length`` samples.
         first_spectrum, n_spectra : int, optional
             Spectrum m reads samples ``m M .. m M + L - 1``. Default: all that lie within the piece.
         valid : array of bool [input, time], optional
-            False: absent; spectra that touch it are 0 and not valid.
+            False: absent; spectra that touch it are 0 and not valid. Floats that are not finite are absent, too.
 
         Returns
         -------
         Spectra
         """
+        with self._lock:
+            return self._execute(samples, first_sample, first_spectrum, n_spectra, valid)
+
+    def reset(self) -> None:
+        """Begins a stream anew: the next piece begins with sample 0."""
+        with self._lock:
+            self._next_spectrum = 0
+
+    def _execute(self, samples: Any, first_sample: int | None, first_spectrum: int | None, n_spectra: int | None, valid: Any) -> Spectra:
         view, format_name = _arrays.samples(samples, "samples", 2, "[input, time]", real=True)
         if format_name != self._format:
             raise TypeError(f"samples are {format_name}, the plan takes {self._format}")
         _arrays.require_length(view, 0, self._n_inputs, "samples", "inputs")
         n_samples, step, length = view.shape[1], self.step_length, self.filter_length
+        if first_sample is None:
+            first_sample = self._next_spectrum * step
         first = -(-first_sample // step) if first_spectrum is None else first_spectrum
         n = (first_sample + n_samples - length) // step + 1 - first if n_spectra is None else n_spectra
         if n < 1:
@@ -277,7 +299,11 @@ class Channelizer:
             if mask.shape != view.shape[:2]:
                 raise ValueError(f"valid is {mask.shape}, the samples are {view.shape[:2]}")
             absent = _arrays.absent_spans(mask, first_sample)
+        finite = _arrays.without_nan(view)
+        if finite is not None:
+            absent += _arrays.absent_spans(finite, first_sample)
         blocks, low, high = self._plan.execute(view, first_sample, first, n, absent)
+        self._next_spectrum = first + n
         frequency = self.frequency_hz
         width = self._rate / self._plan.transform_length
         return Spectra(blocks, frequency, width, step / self._rate, first * step / self._rate, low, high,

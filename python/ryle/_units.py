@@ -17,6 +17,8 @@ def number(x: Any, unit: str) -> float:
 
 def numbers(x: Any, unit: str) -> Array:
     """The same of arrays: C-contiguous float64, a copy where it was something else."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("a masked array, whose mask nothing here reads; leave masked entries out, or call .filled(numpy.nan)")
     return np.ascontiguousarray(x.to_value(unit) if hasattr(x, "to_value") else x, dtype=np.float64)
 
 

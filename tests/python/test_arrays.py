@@ -36,7 +36,7 @@ BAND = {"frequency_hz": np.linspace(1.2e9, 1.5e9, 8), "interval_s": 1e-3}
     (lambda: ryle.fold(np.zeros(99), period_s=0.1, interval_s=0.01), r"data.astype\(numpy.float32\)"),
     (lambda: ryle.grid([0.0], [0.0], np.zeros(1), ([0.0], [0.0]), beam=1e-3), r"values.astype\(numpy.float32\)"),
     (lambda: ryle.image_samples(np.zeros((3, 3), np.float32), np.zeros(3, complex)), r"uvw.astype\(numpy.float64\)"),
-    (lambda: ryle.correlate(X, valid=np.ones((3, 64))), r"valid.astype\(numpy.bool\)"),
+    (lambda: ryle.correlate(X, valid=np.ones((3, 64))), r"valid.astype\(numpy.bool_\)"),
 ])
 def test_a_wrong_type_or_order_names_the_call_that_converts(call, message):
     with pytest.raises(TypeError, match=message):

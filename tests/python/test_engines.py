@@ -196,11 +196,9 @@ def test_beamform_equals_its_definition(kind):
     z = ryle.to_complex(x).astype(complex)
     voltage = np.einsum("bca,cta->bct", w.astype(complex), z)
     beams = ryle.beamform(x, w, weight_format="f32", integration=8)
-    power = (abs(voltage) ** 2).reshape(2, 3, 8, 8).sum(axis=3)
+    power = (abs(voltage) ** 2).reshape(2, 3, 8, 8).mean(axis=3)
     assert beams.axes == ("beam", "product", "channel", "time") and beams.array.shape == (2, 1, 3, 8)
-    scale = power.mean() / beams.array[:, 0].mean()
-    assert scale == pytest.approx(1, rel=1e-4) or scale == pytest.approx(8, rel=1e-4)
-    assert np.allclose(beams.array[:, 0] * scale, power, rtol=2e-4)
+    assert np.allclose(beams.array[:, 0], power, rtol=2e-4)
     straight = ryle.beamform(x, w, weight_format="f32", output="voltage").array
     assert straight.shape == (2, 3, 64, 1) and np.allclose(straight[..., 0], voltage, rtol=1e-4, atol=1e-3)
     assert (beams.n_used == 64 * 6).all()
@@ -223,7 +221,7 @@ def test_beamformer_windows_go_on_from_gulp_to_gulp():
     x = codes(rng, (2, 100, 4), -20, 21)
     w = np.ones((1, 2, 4), np.complex64)
     whole = ryle.beamform(x, w, integration=8).array
-    plan = ryle.Beamformer(4, 1, 2, format="ci8", integration=8, max_spectra=7)
+    plan = ryle.Beamformer(4, 1, 2, format="ci8", weight_format="f32", integration=8, max_spectra=7)
     plan.set_weights(w)
     parts = [plan.execute(x[:, first: first + 30], first_spectrum=first).array for first in range(0, 100, 30)]
     assert [p.shape[3] for p in parts] == [3, 4, 4, 1]
