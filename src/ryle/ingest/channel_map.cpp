@@ -2,6 +2,7 @@
 #include "ryle/ingest/channel_map.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include "ryle/core/error.hpp"
@@ -54,6 +55,15 @@ std::vector<ChannelPlace> parse_channel_map(const std::vector<std::string>& entr
   map.reserve(entries.size());
   for (const auto& entry : entries) map.push_back(parse_place(entry));
   return map;
+}
+
+std::string station_letters(std::uint32_t station) {
+  const char first = static_cast<char>(station >> 8 & 0xFF),
+             second = static_cast<char>(station & 0xFF);
+  const auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  if (!letter(first) || std::isdigit(static_cast<unsigned char>(first)) || !letter(second))
+    return "";
+  return {first, second};
 }
 
 const ChannelPlace* find_channel(const std::vector<ChannelPlace>& map, std::string_view letters,

@@ -22,6 +22,10 @@ struct ChannelPlace {
 /// else.
 std::vector<ChannelPlace> parse_channel_map(const std::vector<std::string>& entries);
 
+/// The two letters of a VDIF or CODIF station id, the first in the high byte; "" when it is a
+/// number.
+std::string station_letters(std::uint32_t station);
+
 /// The first entry of the map for a channel of `n_channels`; null = none. A station is known by its
 /// letters or its number. Throws ConfigError when that entry names no channel but the thread has
 /// several.

@@ -59,7 +59,7 @@ wire::Reject parse_codif(std::span<const std::byte> start, FrameHeader& header) 
 
 }  // namespace
 
-const FrameFormat kCodifFormat{"codif", "CODIF", kCodifHeaderBytes, false, parse_codif};
+const FrameFormat kCodifFormat{"codif", "CODIF", kCodifHeaderBytes, parse_codif};
 
 std::unique_ptr<Recording> open_codif(const std::string& path, const RecordingOptions& options) {
   return open_frames(path, kCodifFormat, options);

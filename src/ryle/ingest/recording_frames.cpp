@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -36,22 +35,17 @@ struct StreamId {
 
 StreamId stream_id(const FrameHeader& h) { return {h.station, h.group, h.thread}; }
 
-/// The letters of a station id; "" when it is a number.
-std::string station_letters(std::uint32_t station, bool low_first) {
-  char first = static_cast<char>(station & 0xFF), second = static_cast<char>(station >> 8 & 0xFF);
-  if (!low_first) std::swap(first, second);
-  const auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
-  if (!letter(first) || std::isdigit(static_cast<unsigned char>(first)) || !letter(second))
-    return "";
-  return {first, second};
-}
-
 bool can_be_read(const FrameShape& s) {
   return s.coding.bits >= 1 && s.coding.bits <= 16 && s.n_samples > 0;
 }
 
 std::string band_text(double low_hz, double high_hz) {
   return std::to_string(low_hz * 1e-6) + " to " + std::to_string(high_hz * 1e-6) + " MHz";
+}
+
+[[noreturn]] void refuse_center(const std::string& path, double hz, const std::string& bands) {
+  throw ConfigError(path + ": source.center_mhz = " + std::to_string(hz * 1e-6) +
+                    " lies in none of the bands of source.channel_map: " + bands);
 }
 
 class FrameRecording final : public RecordingBase {
@@ -224,7 +218,12 @@ void FrameRecording::drop_rare_streams() {
   const auto removed = std::erase_if(raw_, [&](const Raw& f) { return rare(f.stream); });
   if (removed == 0) return;
   info_.counters["rejected.foreign_stream"] += static_cast<std::int64_t>(removed);
+  std::string list;
+  for (const auto& s : streams_)
+    if (rare(s.id) && list.size() < 300)
+      list += ", " + name_of(s) + " (" + std::to_string(count[s.id]) + ")";
   std::erase_if(streams_, [&](const Stream& s) { return rare(s.id); });
+  info_.warnings.push_back(std::to_string(removed) + " frames of rare threads left out" + list);
 }
 
 // Without a rate in the header: the largest frame number of a period that the file completes, plus
@@ -328,7 +327,7 @@ void FrameRecording::note_lost_streams() {
 }
 
 std::string FrameRecording::name_of(const Stream& stream) const {
-  const std::string letters = station_letters(stream.id.station, format_.low_letter_first);
+  const std::string letters = station_letters(stream.id.station);
   std::string text = "station " + (letters.empty() ? std::to_string(stream.id.station) : letters);
   if (stream.id.group != 0) text += " group " + std::to_string(stream.id.group);
   return text + " thread " + std::to_string(stream.id.thread);
@@ -401,7 +400,7 @@ std::vector<FrameRecording::Placed> FrameRecording::place_channels(
   const double width_hz = info_.clock.rate_hz.value() * (shape_.coding.complex ? 1 : 0.5);
   for (std::size_t k = 0; k < streams_.size(); ++k) {
     const StreamId& id = streams_[k].id;
-    const std::string letters = station_letters(id.station, format_.low_letter_first);
+    const std::string letters = station_letters(id.station);
     for (std::int64_t c = 0; c < shape_.n_channels; ++c) {
       const ChannelPlace* at =
           find_channel(map, letters, id.station, id.thread, c, shape_.n_channels);
@@ -444,13 +443,11 @@ void FrameRecording::choose_band(std::vector<Placed>& channels, double wanted_hz
   std::string list;
   for (const auto& [low, high] : bands) list += (list.empty() ? "" : ", ") + band_text(low, high);
   auto chosen = bands.begin();
-  if (wanted_hz > 0 && bands.size() > 1) {
+  if (wanted_hz > 0) {
     chosen = std::find_if(bands.begin(), bands.end(), [&](const auto& band) {
       return wanted_hz >= band.first - tolerance_hz && wanted_hz < band.second - tolerance_hz;
     });
-    if (chosen == bands.end())
-      throw ConfigError(file_.path() + ": source.center_mhz = " + std::to_string(wanted_hz * 1e-6) +
-                        " lies in none of the bands of source.channel_map: " + list);
+    if (chosen == bands.end()) refuse_center(file_.path(), wanted_hz, list);
   } else if (bands.size() > 1) {
     info_.warnings.push_back(std::to_string(bands.size()) + " bands (" + list +
                              "): the lowest is read; source.center_mhz chooses another");
@@ -531,6 +528,9 @@ void FrameRecording::set_spectra(const RecordingOptions& options,
       streams_[p.stream].channels.push_back({p.channel, static_cast<std::int64_t>(k % n), p.lower});
     }
     info_.frequency = {placed[0].reference_hz, width_hz, static_cast<std::int64_t>(n)};
+    const double low_hz = placed[0].low_hz, high_hz = placed[n - 1].high_hz;
+    if (const double hz = options.reference_hz; hz > 0 && (hz < low_hz || hz >= high_hz))
+      refuse_center(file_.path(), hz, band_text(low_hz, high_hz));
   }
   for (auto& stream : streams_) {
     if (stream.channels.empty()) continue;

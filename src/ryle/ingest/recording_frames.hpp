@@ -53,7 +53,6 @@ struct FrameFormat {
   const char* name = "";          ///< as in RecordingInfo::format
   const char* title = "";         ///< as in messages
   std::int64_t header_bytes = 0;  ///< of the longest header
-  bool low_letter_first = true;   ///< order of the two letters of a station id
   /// Fields of a header; none of them is judged but what frame lengths need.
   wire::Reject (*parse)(std::span<const std::byte> start, FrameHeader& header) = nullptr;
 };

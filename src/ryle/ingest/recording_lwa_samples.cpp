@@ -198,6 +198,7 @@ class LwaSamples final : public RecordingBase {
   void choose_tuning(const RecordingOptions& options, std::vector<FrameRef>& frames);
   void number_inputs(std::vector<FrameRef>& frames);
   void set_clock(const RecordingOptions& options, std::vector<FrameRef> frames);
+  void note_lost_frames(const std::set<std::uint32_t>& lost);
   void set_spans();
 
   RecordingFile file_;
@@ -292,6 +293,12 @@ void LwaSamples::choose_tuning(const RecordingOptions& options, std::vector<Fram
         found = true;
       }
     }
+    const bool all_known =
+        std::all_of(words.begin(), words.end(), [](const auto& w) { return w.second != 0; });
+    if (!found && options.reference_hz > 0 && all_known)
+      throw ConfigError(file_.path() +
+                        ": source.center_mhz = " + std::to_string(options.reference_hz * 1e-6) +
+                        " lies in no tuning: " + list);
     if (!found)
       info_.warnings.push_back("tunings " + list + ": " + std::to_string(chosen) +
                                " is read; source.center_mhz within its band chooses another");
@@ -351,6 +358,19 @@ std::int64_t common_step(std::vector<FrameRef> frames) {
   return best;
 }
 
+void LwaSamples::note_lost_frames(const std::set<std::uint32_t>& lost) {
+  const auto at = info_.counters.find("rejected.time");
+  if (at == info_.counters.end()) return;
+  std::string text = std::to_string(at->second) + (at->second == 1 ? " frame" : " frames") +
+                     " left out: their times are far from the others', or between them";
+  for (const std::uint32_t input : lost) {
+    text += input == *lost.begin() ? "; nothing remains of " : ", ";
+    text += input < info_.input_names.size() ? info_.input_names[input]
+                                             : "input " + std::to_string(input);
+  }
+  info_.warnings.push_back(text);
+}
+
 void LwaSamples::set_clock(const RecordingOptions& options, std::vector<FrameRef> frames) {
   std::int64_t step = kind_.step(variant_);
   if (step == 0) step = common_step(frames);
@@ -363,8 +383,12 @@ void LwaSamples::set_clock(const RecordingOptions& options, std::vector<FrameRef
     step = std::llround(ticks);
   }
   const std::int64_t sort_step = step > 0 ? step : 1;
+  std::set<std::uint32_t> lost;  // first inputs of frames of which none is kept
+  for (const auto& f : frames) lost.insert(f.stream);
   frames_ =
       arrange_frames(std::move(frames), kMaxGap_s * kLwaTicksPerSecond, sort_step, info_.counters);
+  for (const auto& f : frames_) lost.erase(f.stream);
+  note_lost_frames(lost);
   const std::int64_t base = frames_.front().tick;
   for (auto& f : frames_) f.tick = (f.tick - base) / sort_step;
   info_.n_ticks = checked_file_product({frames_.back().tick + 1, n_samples_}, "the recording");

@@ -23,6 +23,9 @@ namespace {
 
 constexpr Tick kEver = std::int64_t{1} << 62;
 
+/// Channels of an input that a file lacks throughout, and another file has.
+enum class Loses : std::uint8_t { none, with_others, alone };
+
 /// One file: where it lies, and what of it is read.
 struct Member {
   std::string path;
@@ -33,6 +36,8 @@ struct Member {
   std::vector<std::int64_t> inputs;  // [input of the file] input of the set
   std::vector<TickSpan> owned;       // [input of the file] what is read from it
   TickSpan hull;                     // of `owned`
+  std::vector<Loses> loses;          // [input of the file]
+  std::vector<ChannelGap> lost;      // channels of all inputs that it lacks, and others have
   bool whole = false;  // holds all inputs in their order, and owns one span of all of them
 
   const RecordingInfo& info() const { return recording->info(); }
@@ -64,6 +69,17 @@ std::string utc_text(const SampleClock& clock, Tick tick) {
 std::string rate_text(const Rational& rate) {
   return rate.den == 1 ? std::to_string(rate.num) + " Hz"
                        : std::to_string(rate.num) + "/" + std::to_string(rate.den) + " Hz";
+}
+
+std::string code_text(const SampleLayout& layout) {
+  std::string text = layout.encoding == Encoding::levels          ? "levels"
+                     : layout.encoding == Encoding::offset_binary ? "offset binary"
+                                                                  : "two's complement";
+  text += layout.msb_first ? ", first in the high bits" : ", first in the low bits";
+  if (!is_complex(layout.format)) return text;
+  text += layout.imag_first ? ", imaginary part first" : ", real part first";
+  return text + ", parts at bits " + std::to_string(layout.re_shift) + " and " +
+         std::to_string(layout.im_shift);
 }
 
 std::string mhz_text(double hz) { return std::to_string(hz * 1e-6) + " MHz"; }
@@ -109,8 +125,7 @@ void require_same_kind(const Member& a, const Member& b) {
     differ(a, b, "the sky frequency", mhz_text(x.reference_hz), mhz_text(y.reference_hz));
   const auto direction = [](bool inverted) { return inverted ? "downwards" : "upwards"; };
   texts("the direction of the band", direction(x.inverted_band), direction(y.inverted_band));
-  if (x.layout.encoding != y.layout.encoding || x.layout.msb_first != y.layout.msb_first)
-    differ(a, b, "the order or code of samples", "one", "another");
+  texts("the code of samples", code_text(x.layout), code_text(y.layout));
 }
 
 /// Ticks from tick 0 of a to tick 0 of b. An origin that is rounded is good to 1 ns.
@@ -184,6 +199,7 @@ class RecordingSet final : public RecordingBase {
     share_out();
     require_one_observation();
     describe();
+    find_lacking();
     detail::require_map_used(paths[0] + " and the others", options.channel_map,
                              info_.channel_map_used);
   }
@@ -203,10 +219,22 @@ class RecordingSet final : public RecordingBase {
   void require_no_overlap(const std::vector<std::pair<Member*, std::size_t>>& files) const;
   void require_one_observation();
   void describe();
+  void find_lacking();
+  /// Of a channel and input of a file in those of the set.
+  std::size_t place_of(const Member& member, std::size_t at) const {
+    const std::size_t n = member.inputs.size();
+    return at / n * static_cast<std::size_t>(info_.n_inputs) +
+           static_cast<std::size_t>(member.inputs[at % n]);
+  }
+  void add_lacking(const Member& member, const TickSpan& piece, bool with_gaps,
+                   std::vector<AbsentSpan>& absent) const;
+  void add_lost_channels(const Member& member, const TickSpan& piece, std::size_t from,
+                         std::vector<AbsentSpan>& absent, std::vector<ChannelGap>& gaps) const;
   void add_absent_of(const Member& member, const TickSpan& piece, std::size_t from,
                      std::vector<AbsentSpan>& absent) const;
 
-  std::vector<Member> members_;  // in order of time
+  std::vector<Member> members_;      // in order of time
+  std::vector<std::uint8_t> lacks_;  // [channel][input] 1 = missing throughout all files
   std::vector<std::byte> bytes_;
   std::vector<ci8> spectra_;
 };
@@ -216,8 +244,9 @@ void RecordingSet::open(const std::vector<std::string>& paths, std::string_view 
   const Member* with_rate = nullptr;
   members_.reserve(paths.size());
   for (const auto& path : paths) {
-    members_.push_back(
-        {path, detail::open_one_recording(path, format, options), 0, {}, {}, {}, {}, {}, false});
+    members_.emplace_back();
+    members_.back().path = path;
+    members_.back().recording = detail::open_one_recording(path, format, options);
     if (members_.back().info().rate_known) with_rate = &members_.back();
   }
   for (auto& member : members_) {
@@ -386,6 +415,72 @@ void RecordingSet::describe() {
                              " inputs there");
 }
 
+// Which channels all files lack, and which only some of them. A gap of channels is one of all
+// inputs.
+void RecordingSet::find_lacking() {
+  if (!info_.channelized) return;
+  const std::int64_t n_channels = info_.frequency.n_channels;
+  lacks_.assign(checked_file_product({n_channels, info_.n_inputs}, "a spectrum"), 1);
+  std::vector<AbsentSpan> none;
+  std::vector<std::vector<std::uint8_t>> of_file(members_.size());  // [channel][input of the file]
+  for (std::size_t k = 0; k < members_.size(); ++k) {
+    Member& member = members_[k];
+    member.recording->read_spectra(0, 0, {}, none, &of_file[k]);
+    member.loses.assign(member.inputs.size(), Loses::none);
+    of_file[k].resize(static_cast<std::size_t>(n_channels) * member.inputs.size());
+    for (std::size_t at = 0; at < of_file[k].size(); ++at)
+      if (of_file[k][at] == 0) lacks_[place_of(member, at)] = 0;
+  }
+  for (std::size_t k = 0; k < members_.size(); ++k) {
+    Member& member = members_[k];
+    const std::size_t n_inputs = member.inputs.size();
+    for (std::int64_t c = 0; c < n_channels; ++c) {
+      std::vector<std::size_t> losers;
+      for (std::size_t p = 0; p < n_inputs; ++p) {
+        const std::size_t at = static_cast<std::size_t>(c) * n_inputs + p;
+        if (of_file[k][at] != 0 && lacks_[place_of(member, at)] == 0) losers.push_back(p);
+      }
+      const bool all = member.whole && losers.size() == n_inputs;
+      for (const std::size_t p : losers)
+        member.loses[p] = std::max(member.loses[p], all ? Loses::with_others : Loses::alone);
+      if (!all) continue;
+      if (member.lost.empty() || member.lost.back().channel_end != c)
+        member.lost.push_back({c, c, 0, 0});
+      member.lost.back().channel_end = c + 1;
+    }
+  }
+}
+
+// What a file lacks of an input and others have, where no gaps of channels tell it: its piece is
+// absent.
+void RecordingSet::add_lacking(const Member& member, const TickSpan& piece, bool with_gaps,
+                               std::vector<AbsentSpan>& absent) const {
+  for (std::size_t p = 0; p < member.inputs.size(); ++p) {
+    const TickSpan mine = intersection(piece, member.owned[p]);
+    const bool lost = with_gaps ? member.loses[p] == Loses::alone : member.loses[p] != Loses::none;
+    if (lost && mine.begin < mine.end) absent.push_back({member.inputs[p], mine.begin, mine.end});
+  }
+}
+
+// What a file lacks of all inputs and others have, where it has anything: `absent` from `from` on
+// is of the piece.
+void RecordingSet::add_lost_channels(const Member& member, const TickSpan& piece, std::size_t from,
+                                     std::vector<AbsentSpan>& absent,
+                                     std::vector<ChannelGap>& gaps) const {
+  if (member.lost.empty()) return;
+  merge_absent(absent, from);
+  std::vector<std::size_t> n_absent(piece.end - piece.begin);
+  for (std::size_t k = from; k < absent.size(); ++k)
+    for (Tick t = absent[k].begin; t < absent[k].end; ++t) ++n_absent[t - piece.begin];
+  for (Tick t = piece.begin; t < piece.end; ++t) {
+    const Tick begin = t;
+    while (t < piece.end && n_absent[t - piece.begin] < member.inputs.size()) ++t;
+    if (begin == t) continue;
+    for (const auto& gap : member.lost)
+      gaps.push_back({gap.channel_begin, gap.channel_end, begin, t});
+  }
+}
+
 // Spans that a reader appended from `from` on, in its own ticks and inputs, to those of the set.
 void RecordingSet::add_absent_of(const Member& member, const TickSpan& piece, std::size_t from,
                                  std::vector<AbsentSpan>& absent) const {
@@ -446,9 +541,9 @@ void RecordingSet::read_spectra(Tick first, std::int64_t n, std::span<ci8> desti
   const std::int64_t size = checked_file_product({n_channels, info_.n_inputs}, "a spectrum");
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
                             checked_file_product({n, size}, "spectra"));
-  if (absent_channels != nullptr) absent_channels->assign(size, 0);
+  if (absent_channels != nullptr) *absent_channels = lacks_;
   const std::size_t absent_from = absent.size();
-  std::vector<std::uint8_t> missing;
+  std::vector<std::uint8_t> missing;  // as find_lacking() knows
   for (auto& member : members_) {
     const TickSpan piece = intersection(member.hull, {first, first + n});
     const std::int64_t count = piece.end - piece.begin;
@@ -466,15 +561,9 @@ void RecordingSet::read_spectra(Tick first, std::int64_t n, std::span<ci8> desti
       (*gaps)[k].begin += member.first;
       (*gaps)[k].end += member.first;
     }
-    for (std::size_t p = 0; p < member.inputs.size(); ++p) {
+    for (std::size_t p = 0; p < member.inputs.size() && !member.whole; ++p) {
       const std::int64_t input = member.inputs[p];
       const auto local = static_cast<std::int64_t>(p);
-      for (std::int64_t c = 0; absent_channels != nullptr && c < n_channels; ++c) {
-        const std::size_t at = c * n_inputs + local;
-        if (at < missing.size() && missing[at] != 0)
-          (*absent_channels)[c * info_.n_inputs + input] = 1;
-      }
-      if (member.whole) continue;
       const TickSpan mine = intersection(piece, member.owned[p]);
       for (Tick t = mine.begin; t < mine.end; ++t) {
         const ci8* source = spectra_.data() + (t - piece.begin) * n_channels * n_inputs + local;
@@ -482,6 +571,13 @@ void RecordingSet::read_spectra(Tick first, std::int64_t n, std::span<ci8> desti
         for (std::int64_t c = 0; c < n_channels; ++c) to[c * info_.n_inputs] = source[c * n_inputs];
       }
     }
+    const std::size_t whole_from = absent.size();
+    add_lacking(member, piece, gaps != nullptr, absent);
+    for (std::size_t k = whole_from; k < absent.size(); ++k)  // what is absent is 0
+      for (Tick t = absent[k].begin; t < absent[k].end; ++t)
+        for (std::int64_t c = 0; c < n_channels; ++c)
+          destination[(t - first) * size + c * info_.n_inputs + absent[k].input] = {};
+    if (gaps != nullptr) add_lost_channels(member, piece, from, absent, *gaps);
   }
   merge_absent(absent, absent_from);
 }

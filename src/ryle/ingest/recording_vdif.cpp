@@ -51,7 +51,7 @@ wire::Reject parse_vdif(std::span<const std::byte> start, FrameHeader& header) {
 
 }  // namespace
 
-const FrameFormat kVdifFormat{"vdif", "VDIF", wire::kVdifHeaderBytes, true, parse_vdif};
+const FrameFormat kVdifFormat{"vdif", "VDIF", wire::kVdifHeaderBytes, parse_vdif};
 
 std::unique_ptr<Recording> open_vdif(const std::string& path, const RecordingOptions& options) {
   return open_frames(path, kVdifFormat, options);

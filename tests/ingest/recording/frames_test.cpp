@@ -171,6 +171,37 @@ TEST(RecordingFrames, LowerSidebandsAreTurnedOver) {
   EXPECT_NEAR(std::abs(tone_of(c, 1, 1600, 700, kRate_hz) - other), 0, 1e-12);
 }
 
+// The first letter is in the high byte, as DiFX and baseband have it.
+TEST(RecordingFrames, StationsHaveTheirLettersInOrder) {
+  Bytes file;
+  for (std::uint32_t frame = 0; frame < 3; ++frame) {
+    VdifFrame f;
+    f.frame = frame;
+    f.station = static_cast<std::uint32_t>('M') << 8 | 'w';
+    test::append(file, f(std::vector<int>(8, 128)));
+  }
+  RecordingOptions options;
+  options.sample_rate_hz = 80;
+  options.channel_map = {"Mw:0 2 U"};
+  const auto recording = open_recording(file_of("letters.vdif", file), "auto", options);
+  EXPECT_EQ(recording->info().input_names, (std::vector<std::string>{"station Mw thread 0"}));
+}
+
+TEST(RecordingFrames, RareThreadsAreLeftOutAndSaid) {
+  Bytes file;
+  for (std::uint32_t frame = 0; frame < 20; ++frame) {
+    VdifFrame f;
+    f.frame = frame;
+    f.thread = frame == 7 ? 9 : 2;
+    test::append(file, f(std::vector<int>(8, 128)));
+  }
+  const auto recording = open_recording(file_of("rare.vdif", file), "auto");
+  EXPECT_EQ(recording->info().counters.at("rejected.foreign_stream"), 1);
+  std::string text;
+  for (const auto& warning : recording->info().warnings) text += warning + "\n";
+  EXPECT_NE(text.find("left out, station 0 thread 9 (1)"), std::string::npos) << text;
+}
+
 TEST(RecordingFrames, OneBandIsChosenOfSeveral) {
   const std::string path =
       file_of("bands.vdif", tone_frames(5, 0, {{2e6, false}, {2.008e6, true}}, 2'004'500, 0));
@@ -191,6 +222,11 @@ TEST(RecordingFrames, OneBandIsChosenOfSeveral) {
   EXPECT_NEAR(std::abs(tone_of(all, 0, 1600, 500, kRate_hz)), 50, 0.5);
   options.reference_hz = 3e6;
   EXPECT_THROW(open_recording(path, "auto", options), ConfigError);
+  // Also where the map has one band only.
+  options.channel_map = {"0/0 2 U"};
+  EXPECT_THROW(open_recording(path, "auto", options), ConfigError);
+  options.reference_hz = 2.001e6;
+  EXPECT_DOUBLE_EQ(open_recording(path, "auto", options)->info().reference_hz, 2e6);
 }
 
 TEST(RecordingFrames, ChannelMapsAreChecked) {
@@ -247,6 +283,10 @@ TEST(RecordingFrames, ComplexChannelsAreSortedByTheirPlace) {
   const Spectra all(*recording, 0, 8);
   EXPECT_EQ(all.at(1, 0, 0), (ci8{31, 127}));
   EXPECT_EQ(all.at(1, 1, 0), (ci8{11, 21}));
+  options.reference_hz = 200.00003e6;
+  EXPECT_DOUBLE_EQ(open_recording(path, "auto", options)->info().frequency.first_center_hz, 200e6);
+  options.reference_hz = 201e6;
+  EXPECT_THROW(open_recording(path, "auto", options), ConfigError);
 }
 
 /// A CODIF frame from the definition: eight little-endian words of 64 bits, then the data array.

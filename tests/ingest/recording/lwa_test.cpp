@@ -366,6 +366,34 @@ TEST(RecordingDrx, ATuningIsChosenByItsFrequency) {
   }
 }
 
+TEST(RecordingDrx, ACenterInNoTuningIsRefused) {
+  RYLE_REQUIRE_DATA(path, "lwa/drx-test.dat");
+  auto raw = slurp(path);
+  for (std::size_t frame = 0; frame < 32; ++frame)
+    raw[frame * 4128 + 24] = (raw[frame * 4128 + 4] >> 3 & 7) == 2 ? 0x60 : 0x30;
+  RecordingOptions options;
+  options.reference_hz = 55e6;
+  try {
+    open_recording(test::write_file("neither.drx", raw), "auto", options);
+    FAIL();
+  } catch (const ConfigError& e) {
+    EXPECT_NE(std::string(e.what()).find("1 at 36.75"), std::string::npos) << e.what();
+  }
+}
+
+TEST(RecordingDrx, FramesOffTheGridAreSaid) {
+  RYLE_REQUIRE_DATA(path, "lwa/drx-test.dat");
+  auto raw = slurp(path);
+  std::size_t frame = 16;
+  while ((raw[frame * 4128 + 4] >> 3 & 7) != 1) ++frame;  // the tuning that is read
+  raw[frame * 4128 + 23] ^= 1;                            // the time tag, by one tick
+  const auto recording = open_recording(test::write_file("off_grid.drx", raw), "auto");
+  EXPECT_EQ(recording->info().counters.at("rejected.time"), 1);
+  std::string text;
+  for (const auto& warning : recording->info().warnings) text += warning + "\n";
+  EXPECT_NE(text.find("1 frame left out"), std::string::npos) << text;
+}
+
 TEST(RecordingLwa, OtherKindsAreRefusedByName) {
   RYLE_REQUIRE_DATA(path, "lwa/cor-test.dat");
   try {

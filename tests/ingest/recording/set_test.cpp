@@ -343,6 +343,45 @@ TEST(RecordingSet, SpectraOfTbxWithGapsOfChannels) {
   EXPECT_EQ(a.absent, b.absent);
 }
 
+// A channel that one file lacks throughout is a gap of that file where another has it.
+TEST(RecordingSet, ChannelsThatOneFileLacksAreLostOfThatFileOnly) {
+  RYLE_REQUIRE_DATA(path, "lwa/tbx-test.dat");
+  const auto bytes = test::tbx_spectra(path, 6, [](int spectrum, int frame) {
+    return frame == 9 || (spectrum < 2 && frame == 7) || (spectrum == 0 && frame != 3);
+  });
+  const auto split = bytes.begin() + std::ptrdiff_t{(1 + 24) * 1564};
+  const auto both = open_recordings({file_of("l0.tbx", Bytes(bytes.begin(), split)),
+                                     file_of("l1.tbx", Bytes(split, bytes.end()))},
+                                    "auto");
+  ASSERT_EQ(both->info().n_ticks, 6);
+  for (const Tick first : {Tick{0}, Tick{-1}}) {  // the spectrum before the first is absent
+    std::vector<ci8> values(7 * 312 * 128);
+    std::vector<AbsentSpan> absent;
+    std::vector<std::uint8_t> missing;
+    std::vector<ChannelGap> gaps;
+    both->read_spectra(first, 6 - first, values, absent, &missing, &gaps);
+    EXPECT_EQ(absent.size(), first < 0 ? 128U : 0U);
+    std::vector<int> lost(6 * 312);
+    for (const auto& gap : gaps)
+      for (Tick t = gap.begin; t < gap.end; ++t)
+        for (std::int64_t c = gap.channel_begin; c < gap.channel_end; ++c)
+          ++lost.at(static_cast<std::size_t>(t * 312 + c));
+    for (int t = 0; t < 6; ++t) {
+      for (int c = 0; c < 312; ++c) {
+        const int frame = c / 12;
+        const bool throughout = frame == 9;
+        const bool gap = (t < 2 && frame == 7) || (t == 0 && frame != 3);
+        ASSERT_EQ(lost[static_cast<std::size_t>(t * 312 + c)], gap && !throughout) << t << " " << c;
+        ASSERT_EQ(missing[static_cast<std::size_t>(c * 128 + 5)], throughout) << c;
+      }
+    }
+  }
+  // Whoever takes no gaps has those spectra absent.
+  const Spectra whole(*both, 0, 6);
+  ASSERT_EQ(whole.absent.size(), 128U);
+  EXPECT_EQ(whole.absent[0], (AbsentSpan{0, 0, 2}));
+}
+
 TEST(RecordingSet, FilesOfReceiversAreGroups) {
   // Two receivers of MWA-32T, each with a marker that counts.
   const auto receiver = [](int r) {

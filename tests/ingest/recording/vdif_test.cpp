@@ -88,6 +88,7 @@ TEST(RecordingVdif, ReadsTwoComplexChannelsOfTheMwaSample) {
   EXPECT_EQ(info.n_inputs, 1);
   EXPECT_EQ(info.n_ticks, 1280);
   EXPECT_EQ(info.frequency.n_channels, 2);
+  EXPECT_EQ(info.input_names.at(0), "station mw thread 0");
   EXPECT_DOUBLE_EQ(info.frequency.center_hz(1), 151.28e6);
   EXPECT_EQ(info.clock.epoch_tai_ns, time_of("2015-10-03T20:49:45"));
   const Spectra all(*recording, 0, 1280);
