@@ -162,6 +162,65 @@ TEST(VoltageWindow, IsThatOfTheFormula) {
   }
 }
 
+// Two dumps of one stream whose samples have their parts in another order.
+TEST(VoltageDump, FilesOfOtherCodesAreNoRecordingTogether) {
+  const test::Scratch scratch;
+  std::vector<std::string> paths;
+  for (const bool imag_first : {false, true}) {
+    VoltageDumpInfo info;
+    info.telescope = "t";
+    info.form.content = VoltageForm::Content::samples;
+    info.form.n_rows = 1;
+    info.form.n_inputs = 2;
+    info.form.layout.format = SampleFormat::ci4;
+    info.form.layout.imag_first = imag_first;
+    info.form.layout.input_stride_bits = 8;
+    info.form.layout.sample_stride_bits = 16;
+    info.frequency = {100e6, 1e6, 4};
+    info.clock = shape(false).clock;
+    info.first_tick = {imag_first ? 16 : 0};
+    info.n_units = 16;
+    info.input_line = {0, 1};
+    paths.push_back(scratch / (imag_first ? "b.h5" : "a.h5"));
+    VoltageDumpWriter writer(paths.back(), info, false);
+    const std::vector<std::byte> bytes(16 * 2);
+    writer.write(0, 1, 0, 16, bytes.data(), 16);
+    writer.finish({}, {});
+  }
+  try {
+    open_recordings(paths, "auto");
+    FAIL();
+  } catch (const FormatError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("real part first"));
+    EXPECT_THAT(e.what(), HasSubstr("imaginary part first"));
+  }
+}
+
+// A channel at 0 Hz has no delay of its own; of those above the lowest tells how long a window is.
+TEST(VoltageWindow, OfABandFromZeroIsFinite) {
+  VoltageShape from_zero = shape(false);
+  from_zero.frequency = {0, 25e6, kChannels};
+  EXPECT_NEAR(voltage_window_s(from_zero, 0, 0, 0.004), 0.044, 1e-12);
+  const double x = 1 / (25.0 * 25.0) - 1 / (375.0 * 375.0);
+  EXPECT_NEAR(voltage_window_s(from_zero, 2, 0.5, 0.004), 0.044 + 3 * 4148.8064 * x, 1e-9);
+  const VoltageWindow window = voltage_window(from_zero, pulse_at(50'000, 2));
+  EXPECT_GT(window.end() - window.begin(), 2 * 4148 * x * kRate_hz);
+  EXPECT_LT(window.end() - window.begin(), 3.1 * 4148 * x * kRate_hz + 0.1 * kRate_hz);
+}
+
+// The search of finer channels tells times at the highest of those, above the highest received.
+TEST(VoltageWindow, FollowsTheFrequencyOfTheTrigger) {
+  VoltageShape fine = shape(true);
+  fine.reference_hz = 416.5e6;
+  const DumpTrigger there = pulse_at(5000, 300);
+  DumpTrigger here = there;  // the same pulse, told at the highest received channel
+  here.tai_ns += std::llround(4148.8064e9 * 300 * (1 / (416.0 * 416.0) - 1 / (416.5 * 416.5)));
+  here.dm_error = 0;
+  DumpTrigger exact = there;
+  exact.dm_error = 0;
+  EXPECT_EQ(voltage_window(fine, exact).first, voltage_window(shape(true), here).first);
+}
+
 /// Reads a dump as any recording and compares it with what was sent.
 void expect_dump(const std::string& path, const VoltageWindow& window, Tick first_kept) {
   const auto recording = open_recording(path, "auto");
@@ -366,6 +425,17 @@ TEST(VoltageRing, WhatIsStillToComeOutlivesANewBeginning) {
     EXPECT_EQ(dumps[number].left_s, 0);  // of what the sender has sent
     expect_dump(scratch / dumps[number].file, voltage_window(config.shape, trigger), anew);
   }
+}
+
+// A sender that starts again with every chunk: the chunks kept are of more segments than dumps that
+// are remembered.
+TEST(VoltageRing, ManyRestartsLeaveOldChunksTheirClock) {
+  const test::Scratch scratch;
+  auto config = ring_config(scratch, false, 80);
+  Feed feed(config, 84);
+  for (int k = 0; k < 80; ++k) ASSERT_TRUE(feed.next(k == 3, k));
+  EXPECT_EQ(feed.ring.trigger(pulse_at(3.5 * kChunk, 0)), TriggerResult::accepted);
+  EXPECT_EQ(feed.finish().voltages->dumps, 1);
 }
 
 // A dump of what is still to come waits for data: it is no reason to reject one of half the ring.

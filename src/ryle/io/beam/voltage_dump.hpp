@@ -13,7 +13,7 @@
 /// open_recording() reads like any other recording.
 namespace ryle {
 
-/// Why a dump was made. Times are those of the center of the highest channel.
+/// Why a dump was made. Times are those of the center of the highest channel that is searched.
 struct DumpTrigger {
   std::int64_t tai_ns = 0;
   double dm_pc_cm3 = 0, dm_error = 0;

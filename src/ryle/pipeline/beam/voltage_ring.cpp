@@ -139,7 +139,6 @@ struct VoltageRing::Impl {
     if (segment >= 0 && chunk->segment != segment) carry_over(*chunk, clock);
     segment = chunk->segment;
     segments.try_emplace(segment, Segment{clock, chunk->first_tick});
-    if (segments.size() > kRemembered) segments.erase(segments.begin());
     head = chunk->first_tick + chunk->n_ticks;
     received += chunk->n_ticks;
     kept.push_back(chunk);
@@ -154,6 +153,8 @@ struct VoltageRing::Impl {
       free.push_back(*oldest);
       kept.erase(oldest);
     }
+    // Chunks are kept in the order of their segments; dumps have clocks of their own.
+    segments.erase(segments.begin(), segments.lower_bound(kept.front()->segment));
     if (!dumps.empty()) wake.notify_all();
   }
 

@@ -30,13 +30,19 @@ struct VoltageShape {
   bool per_channel = false;  ///< windows follow the pulse; else all channels have one window
   bool samples = false;      ///< one row for the whole band
   Tick unit_ticks = 1;       ///< windows are made of
+  double reference_hz = 0;   ///< that times of triggers are of; 0 = center of the highest channel
+
+  double trigger_hz() const {
+    return reference_hz > 0 ? reference_hz : frequency.center_hz(frequency.n_channels - 1);
+  }
 };
 
-/// @eq t_c = t_ref + k_DM DM X_c, X_c = nu_c^-2 - nu_ref^-2 (MHz, nu_ref = center of the highest
-/// channel); ticks floor((t_c - h_c) f) .. ceil((t_c + h_c) f), h_c = W/2 + margin + k_DM dDM X_c,
-/// out to whole units, and to the longest of all channels
+/// @eq t_c = t_ref + k_DM DM X_c, X_c = nu_c^-2 - nu_ref^-2 (MHz, nu_ref = trigger_hz(); X_c = 0 of
+/// channels at or below 0 Hz); ticks floor((t_c - h_c) f) .. ceil((t_c + h_c) f), h_c = W/2 +
+/// margin + k_DM dDM X_c, out to whole units, and to the longest of all channels
 VoltageWindow voltage_window(const VoltageShape& shape, const DumpTrigger& trigger);
-/// From the first tick to the last of such a window, before units.
+/// From the first tick to the last of such a window, in seconds, before units: the lowest channel
+/// above 0 Hz is the latest.
 double voltage_window_s(const VoltageShape& shape, double dm_pc_cm3, double dm_error,
                         double width_s);
 

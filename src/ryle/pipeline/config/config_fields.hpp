@@ -274,7 +274,9 @@ void fields(V& v, ChannelizeConfig& c) {
   v("step_samples", c.step_samples, Range{0, 1 << 21},
     "samples between spectra; 0 = critically sampled");
   v("fine_channels", c.fine_channels, Range{0, 65536, "as received"},
-    "packets of an F-engine: channels that each channel is cut into, an even number");
+    "packets of an F-engine: channels that each channel is cut into; the transform that makes "
+    "them, "
+    "this number times spectra a second over channel width, must be even");
   v("bits", c.bits, Range{0, 32},
     "output: 8 or 4 bits, 16 for half floats, 32 for float; 0 = 8 live and on GPUs, 32 for "
     "recordings on the CPU, "

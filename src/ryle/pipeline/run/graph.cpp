@@ -100,6 +100,8 @@ double SpectraInput::bits_per_s() const {
 
 VoltageStream SpectraInput::voltages(const SpectraSource& source) const {
   VoltageStream stream = spectra_voltages(shape, received.frequency, received.clock, array.name);
+  // The search tells times at the highest channel that it reads, which may be a finer one.
+  stream.reference_hz = metadata.frequency.center_hz(metadata.frequency.n_channels - 1);
   if (!pairs) {
     stream.chunks.unpack = [&source](const Chunk& chunk, SpectraBlocks& blocks) {
       source.unpack(chunk, blocks);

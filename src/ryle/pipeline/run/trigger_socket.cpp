@@ -67,7 +67,7 @@ std::string trigger_name(const json& request) {
   return name;
 }
 
-/// Seconds from the reference frequency of a request to the highest channel.
+/// Seconds from the reference frequency of a request to that of triggers.
 double to_top_s(const json& request, const VoltageShape& shape, double dm_pc_cm3) {
   if (!request.contains("reference_mhz")) return 0;
   const json& value = request.at("reference_mhz");
@@ -75,7 +75,8 @@ double to_top_s(const json& request, const VoltageShape& shape, double dm_pc_cm3
   if (value.is_number()) mhz = value.get<double>();
   if (value == "inf") mhz = std::numeric_limits<double>::infinity();
   if (!(mhz >= 1)) reject_request("reference_mhz is no number from 1 up, and not \"inf\"");
-  const double top_mhz = shape.frequency.center_hz(shape.frequency.n_channels - 1) * 1e-6;
+  const double top_mhz = shape.trigger_hz() * 1e-6;
+  if (!(top_mhz > 0)) return 0;
   return shape.k_dm * dm_pc_cm3 * (1 / (top_mhz * top_mhz) - 1 / (mhz * mhz));
 }
 

@@ -18,6 +18,7 @@ namespace ryle::pipeline {
 struct VoltageStream {
   VoltageChunks chunks;
   FrequencyAxis frequency;               ///< of spectra, or of the channels made of samples
+  double reference_hz = 0;               ///< as in VoltageShape
   SampleClock clock;                     ///< of ticks: spectra, or samples
   std::vector<std::int64_t> input_line;  ///< [input of a packet]: line of the layout
   std::string telescope;

@@ -32,11 +32,12 @@ RealTick real_tick(const SampleClock& clock, std::int64_t tai_ns) {
           static_cast<double>(scaled - whole * unit) / static_cast<double>(unit)};
 }
 
-// Seconds after the highest channel for 1 pc/cm3.
+// Seconds after the trigger's frequency for 1 pc/cm3. Waves have no frequency at or below 0 Hz.
 double delay_per_dm_s(const VoltageShape& s, std::int64_t channel) {
   const double mhz = s.frequency.center_hz(channel) * 1e-6;
-  const double top_mhz = s.frequency.center_hz(s.frequency.n_channels - 1) * 1e-6;
-  return s.k_dm * (1 / (mhz * mhz) - 1 / (top_mhz * top_mhz));
+  const double trigger_mhz = s.trigger_hz() * 1e-6;
+  if (!(mhz > 0) || !(trigger_mhz > 0)) return 0;
+  return s.k_dm * (1 / (mhz * mhz) - 1 / (trigger_mhz * trigger_mhz));
 }
 
 Tick unit_down(Tick t, Tick unit) { return (t >= 0 ? t / unit : (t - unit + 1) / unit) * unit; }
@@ -71,7 +72,10 @@ VoltageWindow voltage_window(const VoltageShape& shape, const DumpTrigger& trigg
 
 double voltage_window_s(const VoltageShape& shape, double dm_pc_cm3, double dm_error,
                         double width_s) {
-  return width_s + 2 * shape.margin_s + (dm_pc_cm3 + 2 * dm_error) * delay_per_dm_s(shape, 0);
+  std::int64_t lowest = 0;
+  while (lowest + 1 < shape.frequency.n_channels && !(shape.frequency.center_hz(lowest) > 0))
+    ++lowest;
+  return width_s + 2 * shape.margin_s + (dm_pc_cm3 + 2 * dm_error) * delay_per_dm_s(shape, lowest);
 }
 
 bool keeps_voltages(const ObservationConfig& config) { return config.voltages.ring_s > 0; }
@@ -162,6 +166,7 @@ VoltageRingConfig voltage_ring_config(const ObservationConfig& config, const Vol
   VoltageRingConfig c;
   c.shape = voltage_shape(config, stream.frequency);
   c.shape.clock = stream.clock;
+  c.shape.reference_hz = stream.reference_hz;
   c.shape.samples = stream.chunks.form.content == VoltageForm::Content::samples;
   c.shape.unit_ticks = stream.chunks.form.unit_ticks();
   c.chunks = stream.chunks;
