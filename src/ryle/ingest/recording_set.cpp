@@ -226,7 +226,7 @@ class RecordingSet final : public RecordingBase {
     return at / n * static_cast<std::size_t>(info_.n_inputs) +
            static_cast<std::size_t>(member.inputs[at % n]);
   }
-  void add_lacking(const Member& member, const TickSpan& piece, bool with_gaps,
+  void add_lacking(const Member& member, const TickSpan& piece, bool with_gaps, std::size_t from,
                    std::vector<AbsentSpan>& absent) const;
   void add_lost_channels(const Member& member, const TickSpan& piece, std::size_t from,
                          std::vector<AbsentSpan>& absent, std::vector<ChannelGap>& gaps) const;
@@ -454,11 +454,16 @@ void RecordingSet::find_lacking() {
 // What a file lacks of an input and others have, where no gaps of channels tell it: its piece is
 // absent.
 void RecordingSet::add_lacking(const Member& member, const TickSpan& piece, bool with_gaps,
-                               std::vector<AbsentSpan>& absent) const {
+                               std::size_t from, std::vector<AbsentSpan>& absent) const {
   for (std::size_t p = 0; p < member.inputs.size(); ++p) {
     const TickSpan mine = intersection(piece, member.owned[p]);
     const bool lost = with_gaps ? member.loses[p] == Loses::alone : member.loses[p] != Loses::none;
-    if (lost && mine.begin < mine.end) absent.push_back({member.inputs[p], mine.begin, mine.end});
+    if (!lost || mine.begin == mine.end) continue;
+    const auto same = [&](const AbsentSpan& a) { return a.input == member.inputs[p]; };
+    absent.erase(
+        std::remove_if(absent.begin() + static_cast<std::ptrdiff_t>(from), absent.end(), same),
+        absent.end());
+    absent.push_back({member.inputs[p], mine.begin, mine.end});
   }
 }
 
@@ -571,9 +576,8 @@ void RecordingSet::read_spectra(Tick first, std::int64_t n, std::span<ci8> desti
         for (std::int64_t c = 0; c < n_channels; ++c) to[c * info_.n_inputs] = source[c * n_inputs];
       }
     }
-    const std::size_t whole_from = absent.size();
-    add_lacking(member, piece, gaps != nullptr, absent);
-    for (std::size_t k = whole_from; k < absent.size(); ++k)  // what is absent is 0
+    add_lacking(member, piece, gaps != nullptr, from, absent);
+    for (std::size_t k = from; k < absent.size(); ++k)  // what is absent is 0
       for (Tick t = absent[k].begin; t < absent[k].end; ++t)
         for (std::int64_t c = 0; c < n_channels; ++c)
           destination[(t - first) * size + c * info_.n_inputs + absent[k].input] = {};

@@ -146,8 +146,8 @@ TEST(RecordingFrames, LowerSidebandsAreTurnedOver) {
   options.channel_map = {"Up:0 1 U", "Lo:0 1.004 L"};
   // An odd number of frames apart: the sign of every other sample counts from a common instant.
   const std::string up = file_of("up.vdif",
-                                 tone_frames('U' | 'p' << 8, 0, {{1e6, false}}, kSky_hz, kPhase)),
-                    lo = file_of("lo.vdif", tone_frames('L' | 'o' << 8, 1, {{1.004e6, true}},
+                                 tone_frames('U' << 8 | 'p', 0, {{1e6, false}}, kSky_hz, kPhase)),
+                    lo = file_of("lo.vdif", tone_frames('L' << 8 | 'o', 1, {{1.004e6, true}},
                                                         kSky_hz, kPhase));
   const auto both = open_recordings({up, lo}, "auto", options);
   EXPECT_EQ(both->info().n_inputs, 2);

@@ -156,8 +156,8 @@ TEST(RecordingSet, RefusesOneFileTwice) {
 }
 
 TEST(RecordingSet, StationsAreInputsInTheOrderGiven) {
-  const std::string ef = file_of("ef.vdif", frames('E' | 'f' << 8, 0, 20, 2)),
-                    on = file_of("on.vdif", frames('O' | 'n' << 8, 5, 30, 2));
+  const std::string ef = file_of("ef.vdif", frames('E' << 8 | 'f', 0, 20, 2)),
+                    on = file_of("on.vdif", frames('O' << 8 | 'n', 5, 30, 2));
   const auto both = open_recordings({on, ef}, "auto", at_80_hz());
   const auto& info = both->info();
   EXPECT_EQ(info.n_inputs, 4);
@@ -178,8 +178,8 @@ TEST(RecordingSet, StationsAreInputsInTheOrderGiven) {
                                                  {3, -8, 0},
                                                  {3, 160, 248}}));
   for (int t = 40; t < 160; ++t) {
-    EXPECT_EQ(all.at(1, t + 8).real(), code_of('O' | 'n' << 8, 1, t) - 128);
-    EXPECT_EQ(all.at(2, t + 8).real(), code_of('E' | 'f' << 8, 0, t) - 128);
+    EXPECT_EQ(all.at(1, t + 8).real(), code_of('O' << 8 | 'n', 1, t) - 128);
+    EXPECT_EQ(all.at(2, t + 8).real(), code_of('E' << 8 | 'f', 0, t) - 128);
   }
   EXPECT_EQ(all.at(0, 8).real(), 0);
 }
