@@ -298,7 +298,7 @@ def test_power_that_does_not_fit_is_not_written(tmp_path):
     assert not (tmp_path / "b.fil").exists()
 
 
-def test_ctrl_c_ends_a_fold_and_an_import_of_spectra():
+def test_ctrl_c_ends_a_fold():
     output, seconds, code = interrupted("""
         import numpy as np, ryle
         series = np.random.default_rng(1).normal(size=50_000_000).astype(np.float32)
