@@ -283,6 +283,12 @@ TEST(DescribedSource, CountersOfFewBitsTurnOver) {
 TEST(DescribedSource, SaysWhatDoesNotFit) {
   DescribedLoop loop;
   loop.config.packet = loop.packet;
+  loop.config.n_inputs = 24;
+  // Each endpoint that is a stream has a buffer of what is read at once and a packet.
+  loop.config.endpoints = {"udp://127.0.0.1:0", "udp://127.0.0.1:0"};
+  const std::int64_t chunks = described_source_chunk_bytes(loop.config);
+  loop.config.endpoints = {"tcp://127.0.0.1:0", "tcp://127.0.0.1:0"};
+  EXPECT_EQ(described_source_chunk_bytes(loop.config) - chunks, 2 * ((1 << 18) + 208));
   loop.config.n_inputs = 25;
   EXPECT_THROW(DescribedSampleSource{loop.config}, ConfigError);
   loop.config.n_inputs = 24;

@@ -298,6 +298,45 @@ def test_what_does_not_fit_is_refused_before_data(tmp_path):
     assert "over tcp://, pipe: or fd://" in refusal("source.format=dada", "source.frame_bytes=0", "source.sample=ci8")
 
 
+def test_endpoints_of_which_some_wait_are_refused(tmp_path):
+    file = observation(tmp_path, 2, 'format = "vdif"\nsample = "i2"\nframe_bytes = 192\ncenter_mhz = 150.0\n')
+
+    def refusal(listen, *settings):
+        return run("run", file, "--check", "--set", f"source.listen={json.dumps(listen)}",
+                   *[w for value in settings for w in ("--set", value)], check=78).stderr
+
+    tcp, udp, pipe = "tcp://127.0.0.1:5000", "udp://127.0.0.1:5001", f"pipe:{tmp_path}/pipe"
+    assert "all of whose endpoints are tcp://" in refusal([tcp, udp], "source.lossless=true")
+    for mix in ([pipe, tcp], [tcp, pipe], [udp, pipe]):
+        assert "pipe: and fd:// endpoints alone" in refusal(mix)
+
+
+def test_a_stream_without_a_byte_ends_the_run(tmp_path):
+    file = observation(tmp_path, 2, 'format = "dada"\nsample = "ci8"\ncenter_mhz = 150.0\n')
+    with open(os.devnull, "rb") as f:
+        s = summary(run("run", file, "-o", tmp_path / "live", "--json", "-q", "--set", f'source.listen=["fd://{f.fileno()}"]',
+                        pass_fds=(f.fileno(),), check=66))
+    assert s["integrations"] == 0 and any("nothing was made" in w for w in s["warnings"])
+
+
+def test_two_streams_go_on_after_a_gap_of_both(tmp_path):
+    """Blocks of GUPPI RAW whose PKTIDX goes on far beyond the window of the receiver."""
+    samples = np.random.default_rng(9).integers(-50, 50, (1, 4, 32 + 128 * 400, 2, 2), np.int8)
+    recording = frames.guppi(samples, 160, 32, 150.0, 0.4, lost=range(100, 300))
+    file = observation(tmp_path, 4, f"""format = "guppi"
+sample = "ci8"
+n_channels = 4
+frame_bytes = {4 * 160 * 2 * 2}
+overlap_samples = 32
+channel_zero_mhz = 149.85
+""", rate=100_000, spectra=True)
+    (tmp_path / "x.raw").write_bytes(recording)
+    with open(tmp_path / "x.raw", "rb") as a, open(tmp_path / "x.raw", "rb") as b:
+        s = summary(run("run", file, "-o", tmp_path / "live", "--json", "-q", "--set",
+                        f'source.listen=["fd://{a.fileno()}","fd://{b.fileno()}"]', pass_fds=(a.fileno(), b.fileno())))
+    assert s["packets_used"] > 2 * 200 - 20, s
+
+
 def test_a_stream_that_is_no_frames_is_closed_and_the_next_is_read(tmp_path):
     c = codes(4, 2, 640 * 20, 1, 1, 2)
     sent = frames.vdif_frames(c, 2, False, 640, [0, 1])
@@ -472,12 +511,17 @@ flux_jy = 10000
                        f"source.listen={listen}", "--set", "source.n_chunks=200"))
     assert live["packets_rejected_total"] == 0 and live["lost_samples"] == 0 and live["packets_used"] == 8 * 100
     run("simulate", file, "-o", tmp_path / "x.pcap", "--set", f"source.listen={listen}")
+    said = run("run", file, "--check", "--set", "source.kind=pcap", "--set", f"source.listen={listen}", check=78).stderr
+    assert "source.start_utc" in said and "tell the time" in said
+    simulated = file.read_text()
+    file.write_text(simulated.replace('start_utc = "2026-03-01T12:00:00"\n', ""))
     again = summary(run("run", file, "-o", tmp_path / "again", "--json", "-q", "--set", "source.kind=pcap", "--set",
                         f"source.listen={listen}", "--set", f"source.file={tmp_path / 'x.pcap'}"))
     assert again["packets_used"] == live["packets_used"]
     agree(tmp_path / "live", tmp_path / "again", exact=True)
     info = json.loads(run("info", tmp_path / "x.pcap", "--json").stdout)
     assert {stream["looks_like"] for stream in info["streams"]} == {"vdif"}
+    file.write_text(simulated)
     tcp = summary(run("run", file, "-o", tmp_path / "tcp", "--json", "-q", "--set", "source.kind=simulator", "--set",
                       f"source.listen={endpoints(['tcp'])}", "--set", "source.lossless=true"))
     assert tcp["packets_used"] == live["packets_used"] and tcp["lost_samples"] == 0

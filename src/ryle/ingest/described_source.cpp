@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -122,7 +123,9 @@ class DescribedReceiver final : public ReceiverThread {
     SampleClock clock = config_.clock;
     if (config_.packet.counts_from_1970) clock.epoch_tai_ns = tai_minus_unix_ns();
     const bool dated = config_.packet.is_dated() || config_.time_source != TimeSource::arrival;
-    a.possible_time = possible_time(clock, packet_ticks_, dated ? config_.max_clock_error_s : 0);
+    // The header of a stream tells its epoch later, and its cutter refuses times that are none.
+    if (!config_.stream)
+      a.possible_time = possible_time(clock, packet_ticks_, dated ? config_.max_clock_error_s : 0);
     return a;
   }
 
@@ -136,8 +139,11 @@ class DescribedReceiver final : public ReceiverThread {
     const auto bytes = std::span(datagram.data, datagram.size);
     const wire::Reject reject = codec_.decode(bytes, packet);
     if (reject != wire::Reject::none) {
-      if (config_.refused_text && reject != wire::Reject::sender_invalid)
-        refused_ = config_.refused_text(bytes);
+      // Formatted where it is told: packets of others may come as fast as those of the array.
+      if (config_.refused_text && reject != wire::Reject::sender_invalid &&
+          reject != wire::Reject::foreign_stream) {
+        refused_.assign(bytes.begin(), bytes.end());
+      }
       assembler_->reject(reason_of(reject));
       return reason_of(reject);
     }
@@ -161,6 +167,9 @@ class DescribedReceiver final : public ReceiverThread {
     const double ticks = static_cast<double>(zero_tai_ns - config_.clock.epoch_tai_ns) * 1e-9 *
                          config_.clock.rate_hz.value();
     offsets_.resize(config_.endpoints.size());
+    if (!(std::abs(ticks) < 1e18))
+      throw FormatError(
+          "the stream begins too many samples from the beginning of the first one to be counted");
     offsets_[reading_stream()] = std::llround(ticks);
     if (std::abs(ticks - std::round(ticks)) > 0.01)
       throw FormatError(
@@ -183,11 +192,10 @@ class DescribedReceiver final : public ReceiverThread {
     counted.slot_raw = static_cast<std::uint64_t>(slot);
     counted.payload = block;
     counted.stride_bytes = static_cast<std::int64_t>(block.size());
-    const std::int64_t window = config_.window_chunks * config_.chunk_ticks / packet_ticks_;
-    // Nobody forges a stream: where a single one goes on elsewhere, its time does.
-    const std::int64_t step = assembler_->locked() ? slot - assembler_->position(0) : 0;
-    if (!assembler_->locked() || (codec_.n_streams() == 1 && (step < 0 || step >= window)))
+    if (!assembler_->locked())
       assembler_->lock(slot, now_);
+    else if (const auto origin = moved_to(counted.stream, slot))
+      assembler_->lock(*origin, now_);
     if (counts_ % packet_counts_ != grid_)
       throw FormatError(fmt::format(
           "a block begins {} samples after the grid of the others, blocks of {} samples",
@@ -195,8 +203,32 @@ class DescribedReceiver final : public ReceiverThread {
     return offer(port, counted);
   }
 
+  // Nobody forges a stream: where a single one goes on elsewhere, its time does. Several go on
+  // where all of them are beyond the window, or where those that still come have sent a window of
+  // blocks beyond it since any was of use (the others have ended): at the first of them.
+  std::optional<std::int64_t> moved_to(std::uint32_t stream, std::int64_t slot) {
+    const std::int64_t window = config_.window_chunks * config_.chunk_ticks / packet_ticks_;
+    const std::int64_t step = slot - assembler_->position(stream);
+    if (codec_.n_streams() == 1)
+      return step < 0 || step >= window ? std::optional(slot) : std::nullopt;
+    beyond_.resize(codec_.n_streams(), kNotBeyond);
+    if (step < window) {
+      beyond_[stream] = kNotBeyond;
+      n_beyond_ = 0;
+      return std::nullopt;
+    }
+    beyond_[stream] = slot;
+    const bool all = std::ranges::count(beyond_, kNotBeyond) == 0;
+    if (++n_beyond_ < window && !all) return std::nullopt;
+    const std::int64_t origin = *std::ranges::min_element(beyond_);
+    beyond_.clear();
+    n_beyond_ = 0;
+    return origin;
+  }
+
   std::string format_note() const override {
-    return refused_.empty() ? "" : "a packet that was refused says " + refused_;
+    return refused_.empty() ? ""
+                            : "a packet that was refused says " + config_.refused_text(refused_);
   }
 
   // A counter of fewer than 64 bits that packets step by a power of two is extended by the
@@ -214,7 +246,7 @@ class DescribedReceiver final : public ReceiverThread {
         packet.tick_raw, packet.tick_bits, static_cast<std::int64_t>(reference * packet_counts_)));
   }
 
-  // The instant of a counter from 1970, by the rate of ticks.
+  // The instant of a counter from 1970, by the rate of ticks, and of the segment's phase.
   std::optional<std::int64_t> tai_ns_of(std::uint64_t counts) const {
     const auto& d = config_.packet;
     const __int128 ticks_den =
@@ -222,7 +254,7 @@ class DescribedReceiver final : public ReceiverThread {
     const __int128 per_s = static_cast<__int128>(d.counts_per_tick) * config_.clock.rate_hz.num;
     const auto seconds = static_cast<std::int64_t>(ticks_den / per_s);
     const auto ns = static_cast<std::int64_t>(ticks_den % per_s * 1'000'000'000 / per_s);
-    return recording_tai_ns_from_unix(seconds, ns);
+    return recording_tai_ns_from_unix(seconds + segment_phase_s_, ns);
   }
 
   // Packets need not lie on whole packets since counter 0: the rest goes into the epoch. The packet
@@ -264,11 +296,14 @@ class DescribedReceiver final : public ReceiverThread {
   std::uint64_t packet_counts_;
   /// Seconds between whole periods since count 0 and the period that the counter counts in.
   std::int64_t phase_s_ = 0, segment_phase_s_ = 0;
-  std::string refused_;        ///< what the last one says
-  bool has_zero_ = false;      ///< a header came
-  std::vector<Tick> offsets_;  ///< of the streams with headers, from the first one
-  std::uint64_t counts_ = 0;   ///< of the packet that is being offered
-  std::uint64_t grid_ = 0;     ///< counts that packets of this segment begin after whole packets
+  std::vector<std::byte> refused_;  ///< the last packet that was
+  bool has_zero_ = false;           ///< a header came
+  std::vector<Tick> offsets_;       ///< of the streams with headers, from the first one
+  static constexpr std::int64_t kNotBeyond = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> beyond_;  ///< slot of each such stream's last block, beyond the window
+  std::int64_t n_beyond_ = 0;         ///< such blocks since one that was not
+  std::uint64_t counts_ = 0;          ///< of the packet that is being offered
+  std::uint64_t grid_ = 0;  ///< counts that packets of this segment begin after whole packets
   MonotonicNs off_grid_ = 0;
   SegmentClocks clocks_;
 };
@@ -338,12 +373,19 @@ std::int64_t described_source_chunk_bytes(const DescribedSourceConfig& c) {
   const auto geometry = described_geometry(c.packet, c.n_inputs, c.first_channel, c.n_channels);
   const wire::DescribedCodec codec(c.packet, geometry);
   const std::int64_t slots = c.chunk_ticks / c.packet.extent(Axis::time);
+  const auto cutter =
+      c.stream ? make_stream_cutter(*c.stream) : make_packet_cutter(c.packet.length);
+  const auto n_endpoints = std::ranges::count_if(
+      c.endpoints, [](const std::string& text) { return !parse_endpoint(text).is_udp(); });
+  const std::int64_t buffers = checked_product(
+      {n_endpoints, static_cast<std::int64_t>(StreamInputs::buffer_bytes(*cutter))}, "streams");
   if (c.packet.has_channels())
-    return checked_product({c.n_chunks, codec.n_streams(), slots, c.packet.payload_bytes()},
+    return buffers +
+           checked_product({c.n_chunks, codec.n_streams(), slots, c.packet.payload_bytes()},
                            "ingest chunks");
-  return checked_product(
-      {c.n_chunks, c.chunk_ticks, described_samples(c.packet, c.n_inputs).sample_stride_bits / 8},
-      "ingest chunks");
+  return buffers + checked_product({c.n_chunks, c.chunk_ticks,
+                                    described_samples(c.packet, c.n_inputs).sample_stride_bits / 8},
+                                   "ingest chunks");
 }
 
 SpectraShape described_shape(const DescribedSourceConfig& config) {

@@ -53,8 +53,8 @@ std::int64_t described_chunk_alignment(const wire::PacketDescription& packet);
 wire::DescribedGeometry described_geometry(const wire::PacketDescription& packet,
                                            std::int64_t n_inputs, std::int64_t first_channel,
                                            std::int64_t n_channels);
-/// Bytes of chunks a source will allocate (for `ryle plan`, without opening anything). Throws
-/// ConfigError as the source would.
+/// Bytes of chunks, and of the buffer of a stream per endpoint for streams, that a source will
+/// allocate (for `ryle plan`, without opening anything). Throws ConfigError as the source would.
 std::int64_t described_source_chunk_bytes(const DescribedSourceConfig& config);
 
 /// Of the blocks that a source of spectra makes. Throws ConfigError as it would.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace ryle {
 namespace {
 
 constexpr std::int64_t kSecond_tai_ns = 1'000'000'000;
+constexpr double kNotTold = std::numeric_limits<double>::quiet_NaN();
 
 class PacketCutter final : public StreamCutter {
  public:
@@ -46,8 +48,9 @@ class HeaderCheck {
     if (says != wanted) add(fmt::format("{} = {}", key, says), setting);
   }
   void close(std::string_view key, double says, double wanted, double tolerance,
-             const std::string& setting) {
-    if (std::abs(says - wanted) > tolerance) add(fmt::format("{} = {}", key, says), setting);
+             const std::string& setting, std::string_view before = "") {
+    if (!(std::abs(says - wanted) <= tolerance))
+      add(fmt::format("{}{} = {:.12g}", before, key, says), setting);
   }
   void add(const std::string& says, const std::string& setting) {
     differs_ += (differs_.empty() ? "" : ", ") + says;
@@ -64,6 +67,42 @@ class HeaderCheck {
  private:
   std::string format_, differs_, settings_;
 };
+
+/// The rate of samples, by their interval where a header has it, and the width of the channels,
+/// which is another where they are oversampled.
+/// @param interval_s NaN = not told  @param bandwidth_hz of all channels; 0 = not told
+void check_band(HeaderCheck& check, const StreamShape& s, std::string_view interval_key,
+                double interval_s, std::string_view bandwidth_key, double bandwidth_hz) {
+  const bool timed = interval_s > 0 && std::isfinite(interval_s);
+  if (timed)
+    check.close(interval_key, 1 / interval_s, s.sample_rate_hz, 1e-6 * s.sample_rate_hz,
+                fmt::format("source.sample_rate_hz of {:.12g} Hz", 1 / interval_s), "1 / ");
+  if (!std::isfinite(bandwidth_hz) || bandwidth_hz == 0) return;
+  const auto channels = static_cast<double>(std::max<std::int64_t>(1, s.n_channels));
+  const double width_hz = std::abs(bandwidth_hz) / channels;
+  const bool inverted = bandwidth_hz < 0;
+  // One channel has no spacing: how much of it is used is no concern.
+  const double wanted_hz =
+      s.n_channels > 1 || !timed ? s.bandwidth_hz : std::copysign(bandwidth_hz, s.bandwidth_hz);
+  std::string setting = fmt::format("source.inverted_band = {}", inverted);
+  if (s.n_channels > 1 || !timed)
+    setting = fmt::format("{} of {:.12g} Hz, {}",
+                          timed ? "source.channel_width_hz" : "source.sample_rate_hz",
+                          width_hz * (s.complex ? 1 : 2), setting);
+  check.close(bandwidth_key, bandwidth_hz * 1e-6, wanted_hz * 1e-6, 1e-12 * std::abs(wanted_hz),
+              setting);
+}
+
+/// Throws FormatError for what is no instant of 1961 to 2200, where time scales are defined.
+void check_instant(std::int64_t zero_tai_ns, Tick tick, double rate_hz, std::string_view format) {
+  const double tai_s = static_cast<double>(zero_tai_ns) * 1e-9 +
+                       (rate_hz > 0 ? static_cast<double>(tick) / rate_hz : 0);
+  if (tick < 0 || tick > Tick{1} << 60 || !(tai_s > -283'996'800.0 && tai_s < 7'258'118'400.0))
+    throw FormatError(
+        fmt::format("the header of the {} stream counts to sample {}, which is no instant between "
+                    "1961 and 2200",
+                    format, tick));
+}
 
 std::string sample_setting(bool complex, std::int64_t bits) {
   return fmt::format("source.sample = \"{}i{}\"", complex ? "c" : "", bits);
@@ -134,19 +173,15 @@ class DadaCutter final : public StreamCutter {
       check.add(fmt::format("ENCODING = {}", coded),
                 fmt::format("source.sample_encoding = \"{}\"",
                             offset ? "offset_binary" : "twos_complement"));
-    const auto bandwidth = wire::parse_real(text("BW")), center = wire::parse_real(text("FREQ"));
-    if (bandwidth && *bandwidth != 0) {
-      check.close("BW", *bandwidth * 1e6, s.bandwidth_hz, 1e-6 * std::abs(s.bandwidth_hz),
-                  fmt::format("source.sample_rate_hz of {} Hz, source.inverted_band = {}",
-                              std::abs(*bandwidth) * 1e6 * (n_dims == 1 ? 2 : 1) /
-                                  static_cast<double>(std::max<std::int64_t>(1, n_channels)),
-                              *bandwidth < 0));
-    }
+    const auto center = wire::parse_real(text("FREQ"));
+    check_band(check, s, "TSAMP", wire::parse_real(text("TSAMP")).value_or(kNotTold) * 1e-6, "BW",
+               wire::parse_real(text("BW")).value_or(0) * 1e6);
     if (center && *center > 0)
       check.close("FREQ", *center * 1e6, s.center_hz, 0.01 * std::abs(s.bandwidth_hz),
                   fmt::format("a band about {} MHz", *center));
     check.require_none();
-    sink.on_header(start_tai_ns(header));
+    const std::int64_t zero_tai_ns = start_tai_ns(header);
+    sink.on_header(zero_tai_ns);
     const std::int64_t offset_bytes = text("OBS_OFFSET").empty() ? 0 : integer("OBS_OFFSET");
     const std::int64_t tick_bytes = s.block_bytes / s.block_ticks;
     if (offset_bytes < 0 || offset_bytes % tick_bytes != 0)
@@ -155,6 +190,7 @@ class DadaCutter final : public StreamCutter {
           "bytes",
           offset_bytes, tick_bytes));
     tick_ = offset_bytes / tick_bytes;
+    check_instant(zero_tai_ns, tick_, s.sample_rate_hz, "DADA");
   }
 
   static std::int64_t start_tai_ns(std::span<const std::byte> header) {
@@ -166,7 +202,8 @@ class DadaCutter final : public StreamCutter {
       const auto day = wire::parse_integer(mjd.substr(0, point));
       const auto part = point == std::string_view::npos ? std::optional(0.0)
                                                         : wire::parse_real(mjd.substr(point));
-      if (day && part) tai_ns = recording_tai_ns_from_mjd(*day, std::llround(*part * 86'400e9));
+      if (day && part && *part >= 0 && *part < 1)
+        tai_ns = recording_tai_ns_from_mjd(*day, std::llround(*part * 86'400e9));
     }
     if (!tai_ns)
       throw FormatError(
@@ -248,37 +285,46 @@ class GuppiCutter final : public StreamCutter {
                fmt::format("source.overlap_samples = {}", overlap));
     const auto bandwidth = wire::parse_real(wire::guppi_value(cards, "OBSBW"));
     const auto center = wire::parse_real(wire::guppi_value(cards, "OBSFREQ"));
-    if (bandwidth && *bandwidth != 0)
-      check.close("OBSBW", *bandwidth * 1e6, s.bandwidth_hz, 1e-6 * std::abs(s.bandwidth_hz),
-                  fmt::format("source.sample_rate_hz of {} Hz, source.inverted_band = {}",
-                              std::abs(*bandwidth) * 1e6 / static_cast<double>(n_channels),
-                              *bandwidth < 0));
+    check_band(check, s, "TBIN",
+               wire::parse_real(wire::guppi_value(cards, "TBIN")).value_or(kNotTold), "OBSBW",
+               bandwidth.value_or(0) * 1e6);
     if (center && *center > 0)
       check.close("OBSFREQ", *center * 1e6, s.center_hz,
                   0.5 * std::abs(s.bandwidth_hz) / static_cast<double>(s.n_channels),
                   fmt::format("a band about {} MHz", *center));
     check.require_none();
     if (!began_) {
-      const auto fraction = wire::parse_real(wire::guppi_value(cards, "STT_OFFS")).value_or(0);
-      const auto tai_ns = recording_tai_ns_from_mjd(
-          integer("STT_IMJD", {}),
-          integer("STT_SMJD", {}) * kSecond_tai_ns + std::llround(fraction * 1e9));
+      const std::string_view offset = wire::guppi_value(cards, "STT_OFFS");
+      const double fraction = offset.empty() ? 0 : wire::parse_real(offset).value_or(kNotTold);
+      const std::int64_t day = integer("STT_IMJD", {}), second = integer("STT_SMJD", {});
+      std::optional<std::int64_t> tai_ns;
+      if (second >= 0 && second <= 86'400 && fraction >= 0 && fraction < 1)
+        tai_ns = recording_tai_ns_from_mjd(day, second * kSecond_tai_ns);
       if (!tai_ns)
-        throw FormatError("the header of the GUPPI RAW stream has a STT_IMJD that is no day");
-      sink.on_header(*tai_ns);
+        throw FormatError(fmt::format(
+            "the header of the GUPPI RAW stream has STT_IMJD = {}, STT_SMJD = {}, STT_OFFS = {}: a "
+            "day of 1961 to 2200, seconds of it from 0 to 86400 and a fraction below 1 are needed",
+            day, second, fraction));
+      zero_tai_ns_ = *tai_ns + std::llround(fraction * 1e9);
+      sink.on_header(zero_tai_ns_);
     }
     began_ = true;
     // Packets of whole samples tell the place of the block; else it follows the one before.
     const std::int64_t index = integer("PKTIDX", -1), packet = integer("PKTSIZE", 0);
     const std::int64_t tick_bits = 8 * s.block_bytes / (s.block_ticks + s.overlap_ticks);
-    if (index < 0 || packet <= 0) return;
+    if (index < 0 || packet <= 0 || packet > size) return;
     const __int128 before = static_cast<__int128>(index) * packet * 8;
-    if (before % tick_bits == 0 && before / tick_bits < (__int128{1} << 60))
-      tick_ = static_cast<Tick>(before / tick_bits);
+    if (before / tick_bits > (__int128{1} << 60))
+      throw FormatError(fmt::format(
+          "the header of the GUPPI RAW stream has PKTIDX = {}, PKTSIZE = {}: no place in time",
+          index, packet));
+    if (before % tick_bits == 0) tick_ = static_cast<Tick>(before / tick_bits);
+    check_instant(zero_tai_ns_, tick_, s.sample_rate_hz, "GUPPI RAW");
   }
 
   StreamShape shape_;
   bool began_ = false;
+  std::int64_t zero_tai_ns_ = 0;
   Tick tick_ = 0;
   std::size_t header_bytes_ = 0;  // of the block that is being waited for; 0 = not read
   std::size_t offset_ = 0;        // of its header in the stream

@@ -14,7 +14,8 @@
 namespace ryle {
 namespace {
 
-constexpr std::size_t kMaxConnections = 1024;  // of one port
+constexpr std::size_t kMaxConnections = 1024;                          // of one port
+constexpr std::size_t kMaxPortBytes = std::size_t{128} * 1024 * 1024;  // of their buffers
 constexpr std::size_t kReadBytes = std::size_t{1} << 18;
 
 Descriptor open_pipe(const Endpoint& endpoint) {
@@ -54,19 +55,26 @@ void StreamInputs::add(std::size_t source, Descriptor descriptor, const sockaddr
   input->port.position = position;
   input->descriptor = std::move(descriptor);
   input->peer = peer;
-  if (make_) {
-    input->cutter = make_();
-    input->buffer.resize(kReadBytes + input->cutter->max_bytes());
-  }
+  if (make_) set_cutter(*input);
   inputs_.push_back(std::move(input));
 }
 
 void StreamInputs::set_cutters(const std::function<std::unique_ptr<StreamCutter>()>& make) {
   make_ = make;
-  for (auto& input : inputs_) {
-    input->cutter = make_();
-    input->buffer.resize(kReadBytes + input->cutter->max_bytes());
-  }
+  for (auto& input : inputs_) set_cutter(*input);
+}
+
+void StreamInputs::set_cutter(Input& input) const {
+  input.cutter = make_();
+  input.buffer.resize(buffer_bytes(*input.cutter));
+}
+
+std::size_t StreamInputs::buffer_bytes(const StreamCutter& cutter) {
+  return kReadBytes + cutter.max_bytes();
+}
+
+std::size_t StreamInputs::max_connections(const StreamCutter& cutter) {
+  return std::clamp<std::size_t>(kMaxPortBytes / buffer_bytes(cutter), 1, kMaxConnections);
 }
 
 std::vector<std::string> StreamInputs::endpoints() const {
@@ -97,8 +105,8 @@ void StreamInputs::accept(std::span<const pollfd> polled, std::int64_t position,
       Descriptor connection(accept4(sources_[k].listener.get(), reinterpret_cast<sockaddr*>(&peer),
                                     &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!connection) break;
-      const bool recorded = make_()->ends_run();
-      const bool full = recorded ? sources_[k].came : n_of(k) >= kMaxConnections;
+      const auto cutter = make_();
+      const bool full = cutter->ends_run() ? sources_[k].came : n_of(k) >= max_connections(*cutter);
       if (full || !allowed(sender_address(&peer))) {
         ++refused_;
         last_refused_ = sender_address(&peer);
@@ -131,8 +139,9 @@ void StreamInputs::read(Input& input, std::int64_t max_units, StreamSink& sink) 
   const ssize_t n =
       ::read(input.descriptor.get(), input.buffer.data() + input.n_bytes, std::min(room, wanted));
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (n <= 0) return close(input);
+  // One that ends without a byte has been there, too.
   sources_[input.source].came = true;
+  if (n <= 0) return close(input);
   input.n_bytes += static_cast<std::size_t>(n);
   const StreamCutter::Cut cut =
       input.cutter->cut(std::span(input.buffer).first(input.n_bytes), sink);

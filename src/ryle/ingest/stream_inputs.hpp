@@ -60,6 +60,11 @@ class StreamInputs {
   /// were no whole packet; "" where there is nothing to tell.
   std::string note() const;
   std::int64_t memory_bytes() const;
+  /// Bytes of the buffer of one stream.
+  static std::size_t buffer_bytes(const StreamCutter& cutter);
+  /// Connections that a port takes at a time: 1024, fewer where their buffers would be more than
+  /// 128 MiB together, but one in any case. Others are closed at once and counted.
+  static std::size_t max_connections(const StreamCutter& cutter);
 
  private:
   struct Source {
@@ -69,6 +74,7 @@ class StreamInputs {
   };
   void add(std::size_t source, Descriptor descriptor, const sockaddr_storage& peer,
            std::int64_t position);
+  void set_cutter(Input& input) const;
   std::size_t n_of(std::size_t source) const;
   void close(Input& input);
 

@@ -217,10 +217,16 @@ const std::vector<Unused>& unused_keys() {
        "source",
        {"lossless"},
        {},
-       "datagrams do not wait; it belongs to tcp:// endpoints",
+       "datagrams do not wait; it belongs to runs all of whose endpoints are tcp://",
        [](const ObservationConfig& c) {
-         return c.source.format != "mwa32t" && !any_stream(c.source);
+         return c.source.format != "mwa32t" && !all_streams(c.source);
        }},
+      {live_samples | live_spectra,
+       "source",
+       {"start_utc"},
+       {},
+       "frames and headers tell the time; it belongs to source.kind = \"simulator\"",
+       [](const ObservationConfig& c) { return is_standard(c.source) && is_received(c.source); }},
       {live_samples | live_spectra | live_pairs | recorded,
        "source",
        {"replay_speed"},

@@ -139,7 +139,9 @@ StreamShape stream_shape(const SourceConfig& source, const DescribedSourceConfig
   shape.complex = packet.sample.complex;
   shape.encoding = packet.sample.encoding;
   shape.sample_rate_hz = source.sample_rate_hz.value();
-  const double width_hz = shape.sample_rate_hz * static_cast<double>(shape.n_channels);
+  const double width_hz =
+      (packet.has_channels() ? receiver.channels.channel_width_hz : shape.sample_rate_hz) *
+      static_cast<double>(shape.n_channels);
   shape.bandwidth_hz = shape.complex ? width_hz : 0.5 * width_hz;
   if (source.inverted_band) shape.bandwidth_hz = -shape.bandwidth_hz;
   if (packet.has_channels()) {

@@ -26,12 +26,6 @@ double expected_speed(const ObservationConfig& config) {
   return simulated ? config.simulator.speed : 1;
 }
 
-namespace {
-
-bool is_pipe(const std::string& endpoint) { return parse_endpoint(endpoint).is_pipe(); }
-
-}  // namespace
-
 ReceiverConfig receiver_config(const ObservationConfig& config) {
   const SourceConfig& s = config.source;
   ReceiverConfig r;
@@ -47,7 +41,14 @@ ReceiverConfig receiver_config(const ObservationConfig& config) {
     r.replay_speed = s.replay_speed;
   }
   // What ends by itself, and senders that can be asked to wait.
-  r.waits = is_recorded_stream(s) || (all_streams(s) && (s.lossless || is_pipe(s.listen.front())));
+  const auto n_pipes = std::ranges::count_if(
+      s.listen, [](const std::string& text) { return parse_endpoint(text).is_pipe(); });
+  const bool recorded = is_recorded_stream(s);
+  if (!recorded && n_pipes > 0 && n_pipes < std::ssize(s.listen))
+    throw ConfigError(
+        "source.listen: pipes wait for the engine and end the run, other endpoints do neither: "
+        "list pipe: and fd:// endpoints alone");
+  r.waits = recorded || n_pipes > 0 || (all_streams(s) && s.lossless);
   r.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
   r.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
   return r;
