@@ -204,7 +204,7 @@ TEST(Config, KeysWithoutEffectAreRejectedWithTheirPlace) {
       {"mwa32t", {"image.watch=[\"sun\"]"}, "set image.cadence_s"},
       {"mwa32t", {"source.pair_swap=true"}, "source.pair_swap"},
       {"mwa32t", {"source.kind=file", "search.dm_max=100"}, "beams.file"},
-      {"vdif", {"source.kind=network", "source.start_utc=2026-01-01T00:00:00"}, "tell the time"},
+      {"vdif", {"source.kind=network", "source.start_utc='2026-01-01'"}, "tell the time"},
       {"tbx",
        {"source.listen=[\"tcp://0.0.0.0:1\", \"udp://0.0.0.0:2\"]", "source.lossless=true"},
        "all of whose endpoints"},
