@@ -99,12 +99,12 @@ TEST(StreamCutter, InstantsThatAreNoneAreRefused) {
   FoundBlocks earlier;
   EXPECT_EQ(cutting(guppi, "STT_IMJD=61100\nSTT_SMJD=43199\nSTT_OFFS=0\n", earlier), "");
   EXPECT_EQ(found.zero - earlier.zero, 1'500'000'000);
-  for (const char* start : {"STT_IMJD=61100\nSTT_SMJD=9223372036854775807\nSTT_OFFS=0\n",
-                            "STT_IMJD=61100\nSTT_SMJD=86401\nSTT_OFFS=0\n",
-                            "STT_IMJD=61100\nSTT_SMJD=-1\nSTT_OFFS=0\n",
-                            "STT_IMJD=61100\nSTT_SMJD=0\nSTT_OFFS=1e300\n",
-                            "STT_IMJD=61100\nSTT_SMJD=0\nSTT_OFFS=-0.5\n",
-                            "STT_IMJD=9000000000\nSTT_SMJD=0\nSTT_OFFS=0\n"})
+  for (const char* start :
+       {"STT_IMJD=61100\nSTT_SMJD=9223372036854775807\nSTT_OFFS=0\n",
+        "STT_IMJD=61100\nSTT_SMJD=86401\nSTT_OFFS=0\n", "STT_IMJD=61100\nSTT_SMJD=-1\nSTT_OFFS=0\n",
+        "STT_IMJD=61100\nSTT_SMJD=0\nSTT_OFFS=1e300\n",
+        "STT_IMJD=61100\nSTT_SMJD=0\nSTT_OFFS=-0.5\n",
+        "STT_IMJD=9000000000\nSTT_SMJD=0\nSTT_OFFS=0\n"})
     EXPECT_NE(cutting(guppi, start).find("1961 to 2200"), std::string::npos) << start;
   const std::string good = "STT_IMJD=61100\nSTT_SMJD=43200\nSTT_OFFS=0\nPKTSIZE=64\n";
   EXPECT_EQ(cutting(guppi, good + "PKTIDX=1000\n"), "");
