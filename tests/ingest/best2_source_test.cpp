@@ -170,7 +170,6 @@ TEST(Best2Source, RefusesWhatCannotBe) {
     EXPECT_THROW(Best2Source source(config), ConfigError);
   };
   rejected([](auto& c) { c.endpoints.clear(); });
-  rejected([](auto& c) { c.endpoints = {"tcp://127.0.0.1:4000"}; });
   rejected([](auto& c) { c.n_channels = 600; });
   rejected([](auto& c) { c.chunk_spectra = 200; });
   rejected([](auto& c) { c.n_chunks = c.window_chunks; });

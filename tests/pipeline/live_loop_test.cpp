@@ -263,16 +263,17 @@ TEST(LiveLoop, NothingIsUpAfterTheEnd) {
   fs::remove(file);
 }
 
-TEST(LiveSetup, AnUnknownLiveFormatNamesTheFiveThatAreKnown) {
+TEST(LiveSetup, AnUnknownLiveFormatNamesThoseThatAreKnown) {
   ObservationConfig config;
   config.source.kind = "network";
-  config.source.format = "vdif";
+  config.source.format = "lofar";
   config.source.listen = {"udp://0.0.0.0:4015"};
   try {
     run_observation(config, {});
     ADD_FAILURE() << "accepted";
   } catch (const UnsupportedError& error) {
-    for (const char* format : {"\"vdif\"", "mwa32t", "chips", "tbf", "tbx", "best2"})
+    for (const char* format :
+         {"\"lofar\"", "mwa32t", "chips", "tbf", "tbx", "best2", "vdif", "spead"})
       EXPECT_NE(std::string(error.what()).find(format), std::string::npos) << error.what();
   }
 }

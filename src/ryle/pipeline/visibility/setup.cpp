@@ -77,8 +77,8 @@ SampleMetadata live_sample_metadata(const ObservationConfig& config) {
   if (source.format != "mwa32t") {
     throw UnsupportedError(
         "source.format = \"" + source.format +
-        "\": packets of mwa32t, chips, tbf, tbx and best2 are known live, others "
-        "with a [source.packet] (docs/bring_up.md); files of others with "
+        "\": mwa32t, chips, tbf, tbx, best2, spead, vdif, codif, dada and guppi are known live, "
+        "others with a [source.packet] (docs/bring_up.md); files of others with "
         "source.kind = \"file\" (`ryle info` lists them)");
   }
   constexpr std::int64_t kInputsPerReceiver = 16;
