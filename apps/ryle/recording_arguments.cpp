@@ -75,7 +75,7 @@ void add_key_options(CLI::App& sub, RecordingArguments& a,
           } else {
             const auto* option = options(key, member, limits, help);
             const bool is_path = k->is_path;
-            a.options.push_back([name, option, is_path, &member](Overrides& set) {
+            a.options.push_back([=, &member](Overrides& set) {
               if (option->count() == 0) return;
               if constexpr (std::is_same_v<T, std::string>)
                 if (is_path) return set.path(name, member);
