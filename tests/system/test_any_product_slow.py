@@ -68,8 +68,8 @@ def made(folder, source, *products):
     overrides.append(f"source.listen={endpoints(kinds)}")
     for product in products:
         overrides.append(product.replace("BEAMS", str(beams)))
-    if source == "best2":  # its band takes 0.64 GB a second
-        overrides = [o.replace("voltages.ring_s=3", "voltages.ring_s=1") for o in overrides]
+    if source == "best2":  # blocks of its search are long: 3.2 GB of its band
+        overrides = [o.replace("voltages.ring_s=3", "voltages.ring_s=5") for o in overrides]
     name = "-".join(str(len(p)) for p in products)
     out = folder / f"{source}-{len(products)}-{name}"
     arguments = ["run", str(observation), "-o", out.name, "--json"]  # the path of a unix socket is short
