@@ -80,6 +80,10 @@ struct Measured {
 
 Measured measure(const pipeline::ObservationConfig& config, bool with_beams, double seconds) {
   const pipeline::SpectraInput input = pipeline::spectra_input(config);
+  if (input.fine)
+    throw ConfigError(
+        "bench nodes: channelize.fine_channels stand before the nodes; `ryle plan` "
+        "measures both");
   std::unique_ptr<pipeline::StreamBeams> beams;
   if (with_beams && pipeline::wants_beams(config))
     beams = std::make_unique<pipeline::StreamBeams>(pipeline::beams_of(config, input));

@@ -86,7 +86,7 @@ def test_info_and_doctor_speak_json():
 # What else these commands take: files, devices and how they report; and what only a live run does with its beams.
 NOT_OF_THE_SEARCH = {"--help", "--output", "--name", "--overwrite", "--no-pictures", "--key", "--pol", "--device", "--devices",
                      "--workers", "--json", "--quiet", "--log"}
-LIVE_ONLY = ("fold", "voltage_", "trigger_", "block")
+LIVE_ONLY = ("fold", "block")
 
 
 # What `ryle correlate` takes where the option is missing, and an observation file does not.

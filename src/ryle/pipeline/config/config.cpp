@@ -536,10 +536,6 @@ bool all_streams(const SourceConfig& source) {
          std::all_of(source.listen.begin(), source.listen.end(), is_stream);
 }
 
-bool any_stream(const SourceConfig& source) {
-  return std::any_of(source.listen.begin(), source.listen.end(), is_stream);
-}
-
 bool is_live_samples(const SourceConfig& source) {
   return !is_live_spectra(source) && !is_live_beams(source);
 }

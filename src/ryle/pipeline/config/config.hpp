@@ -85,9 +85,8 @@ bool is_described(const SourceConfig& source);
 bool is_standard(const SourceConfig& source);
 /// Live dada and guppi: a header, then samples without end, through TCP or a pipe.
 bool is_recorded_stream(const SourceConfig& source);
-/// All endpoints are streams of bytes (tcp, pipes), or one of them is.
+/// All endpoints are streams of bytes (tcp, pipes).
 bool all_streams(const SourceConfig& source);
-bool any_stream(const SourceConfig& source);
 /// chips, tbf, tbx, spead, described channels: packets hold spectra, not time samples.
 bool is_live_spectra(const SourceConfig& source);
 /// SPEAD heaps of F-engines.

@@ -108,7 +108,12 @@ class ChannelizedSamples final : public SpectraReader {
     const RecordingInfo& info = recording.info();
     ObservationConfig config = observation;
     config.correlate.fringe_stopping = "none";  // images hold still over the ground
-    if (config.channelize.bits != 4) config.channelize.bits = 8;
+    if (config.channelize.bits == 0) config.channelize.bits = 8;
+    if (config.channelize.bits > 8)
+      throw ConfigError(std::to_string(config.channelize.bits) +
+                        " bits (channelize.bits): images and beams of a recording are made of "
+                        "spectra of 4 or 8 bits; leave it out, or make visibilities in a run of "
+                        "their own");
     SampleMetadata metadata{info.n_inputs,      info.layout, info.clock,      info.reference_hz,
                             info.inverted_band, 0,           info.time_source};
     if (metadata.reference_hz == 0) metadata.reference_hz = config.source.center_mhz * 1e6;
