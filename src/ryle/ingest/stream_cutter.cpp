@@ -262,7 +262,8 @@ class GuppiCutter final : public StreamCutter {
   void read_header(std::span<const std::byte> cards, StreamSink& sink) {
     const auto integer = [&](const char* key, std::optional<std::int64_t> otherwise) {
       const auto value = wire::parse_integer(wire::guppi_value(cards, key));
-      if (value || otherwise) return value.value_or(*otherwise);
+      if (value) return *value;
+      if (otherwise) return *otherwise;
       throw FormatError(fmt::format(
           "the header of the GUPPI RAW stream has {} = \"{}\"; a whole number is needed", key,
           wire::guppi_value(cards, key)));
