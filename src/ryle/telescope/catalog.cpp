@@ -6,35 +6,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/telescope/source_table.hpp"
 
 namespace ryle {
 namespace {
 
-struct Source {
-  const char* name;
-  double ra_deg, dec_deg;
-  std::array<const char*, 3> aliases;
-};
-// J2000 centers of the radio emission (NASA/IPAC Extragalactic Database; Sgr A*: Reid & Brunthaler
-// 2004).
-constexpr Source kSources[] = {
-    {"Cyg A", 299.868153, 40.733916, {"3C405", "CygnusA", ""}},
-    {"Cas A", 350.850000, 58.815000, {"3C461", "CassiopeiaA", ""}},
-    {"Tau A", 83.633080, 22.014500, {"3C144", "Crab", "M1"}},
-    {"Vir A", 187.705931, 12.391123, {"3C274", "M87", "VirgoA"}},
-    {"Hya A", 139.523667, -12.095556, {"3C218", "HydraA", ""}},
-    {"Cen A", 201.365063, -43.019113, {"NGC5128", "CentaurusA", ""}},
-    {"For A", 50.673825, -37.208228, {"NGC1316", "FornaxA", ""}},
-    {"Pic A", 79.957171, -45.778828, {"PictorA", "", ""}},
-    {"Her A", 252.783945, 4.992588, {"3C348", "HerculesA", ""}},
-    {"Galactic centre", 266.416837, -29.007811, {"SgrA", "SgrA*", "GalacticCenter"}},
-};
 // Numbers of ERFA's Plan94; 0 Sun, -1 Moon.
 struct Body {
   const char* name;
@@ -44,36 +25,17 @@ constexpr Body kBodies[] = {{"Sun", 0},    {"Moon", -1},  {"Mercury", 1},
                             {"Venus", 2},  {"Mars", 4},   {"Jupiter", 5},
                             {"Saturn", 6}, {"Uranus", 7}, {"Neptune", 8}};
 
-std::string folded(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c == ' ' || c == '-' || c == '_' || c == '\t') continue;
-    out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return out;
-}
-
-const Source* find_source(std::string_view name) {
-  const std::string key = folded(name);
-  for (const Source& source : kSources) {
-    if (folded(source.name) == key) return &source;
-    for (const char* alias : source.aliases) {
-      if (*alias != '\0' && folded(alias) == key) return &source;
-    }
-  }
-  return nullptr;
-}
-
 const Body* find_body(std::string_view name) {
-  const std::string key = folded(name);
+  const std::string key = detail::folded_name(name);
   for (const Body& known : kBodies) {
-    if (folded(known.name) == key) return &known;
+    if (detail::folded_name(known.name) == key) return &known;
   }
   return nullptr;
 }
 
 [[noreturn]] void unknown(std::string_view name) {
-  auto names = catalog_sources();
+  std::vector<std::string> names;
+  for (const auto& source : detail::tabulated_sources()) names.emplace_back(source.name);
   for (auto& n : catalog_bodies()) names.push_back(n);
   throw ConfigError("\"" + std::string(name) + "\" is no source Ryle knows; known: " +
                     comma_separated(names) + "; or give RA,DEC in degrees");
@@ -145,7 +107,8 @@ SkyDirection body_direction(int number, std::int64_t tai_ns, const ArrayLayout* 
   return direction;
 }
 
-/// "12.5" or "12:34:56.7", with a sign; false for anything else.
+}  // namespace
+
 bool parse_angle(std::string_view text, double& value, bool& sexagesimal) {
   std::string_view rest = trimmed(text);
   sexagesimal = rest.find(':') != std::string_view::npos;
@@ -172,11 +135,11 @@ bool parse_angle(std::string_view text, double& value, bool& sexagesimal) {
   return false;  // a fourth part
 }
 
-}  // namespace
-
 std::vector<std::string> catalog_sources() {
   std::vector<std::string> names;
-  for (const Source& source : kSources) names.emplace_back(source.name);
+  for (const auto& source : detail::tabulated_sources()) {
+    if (source.landmark) names.emplace_back(source.name);
+  }
   return names;
 }
 
@@ -187,7 +150,7 @@ std::vector<std::string> catalog_bodies() {
 }
 
 SkyDirection body(std::string_view name, std::int64_t tai_ns, const ArrayLayout* site) {
-  if (const Source* source = find_source(name)) {
+  if (const auto* source = detail::find_tabulated(name)) {
     return {source->ra_deg * kDegree_rad, source->dec_deg * kDegree_rad};
   }
   const Body* known = find_body(name);
@@ -212,7 +175,7 @@ WatchTarget parse_watch(std::string_view text) {
   const auto comma = rest.find_first_of(",/");  // "/" where commas part the targets
   if (comma == std::string_view::npos) {
     if (equals != std::string_view::npos) throw bad("no comma between RA and DEC");
-    if (const Source* source = find_source(rest)) {
+    if (const auto* source = detail::find_tabulated(rest)) {
       return {source->name,
               SkyDirection{source->ra_deg * kDegree_rad, source->dec_deg * kDegree_rad}};
     }

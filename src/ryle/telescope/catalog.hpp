@@ -11,18 +11,19 @@
 /// Named things on the sky: bright radio sources, Sun, Moon and planets, and how users write them.
 namespace ryle {
 
-/// "Cyg A", "Cas A", ... brightest first, then "Galactic centre".
+/// "Cyg A", "Cas A", ... brightest first, then "Galactic centre": what pictures of the whole sky
+/// mark. The flux calibrators ("3C 196") are known to body() and to the sky model, too.
 std::vector<std::string> catalog_sources();
 /// "Sun", "Moon", "Mercury", ..., "Neptune".
 std::vector<std::string> catalog_bodies();
 
 /// Where a source or body is, ICRS, ready for enu_of_direction(): the astrometric direction at the
 /// instant, so that adding aberration gives the apparent place. Names as in the lists above or
-/// aliases ("3C 405", "M87", "Crab", "Sgr A"); case, blanks, '-' and '_' do not matter.
-/// Sources: positions of the radio centers (NED), 1 arcsec. Sun: ERFA Epv00, 0.01 arcsec. Moon:
-/// Moon98 (Meeus), 10 arcsec, with its parallax (up to a degree) when `site` is given, else from
-/// the center of the Earth. Planets: Plan94, better than 1 arcmin.
-/// Throws ConfigError listing the known names.
+/// aliases ("3C 405", "M87", "Crab", "Sgr A") or flux calibrators ("3C 286"); case, blanks, '-' and
+/// '_' do not matter. Sources: positions of the radio centers (NED), 1 arcsec. Sun: ERFA Epv00,
+/// 0.01 arcsec. Moon: Moon98 (Meeus), 10 arcsec, with its parallax (up to a degree) when `site` is
+/// given, else from the center of the Earth. Planets: Plan94, better than 1 arcmin. Throws
+/// ConfigError listing the known names.
 SkyDirection body(std::string_view name, std::int64_t tai_ns, const ArrayLayout* site = nullptr);
 
 /// One entry of a watch list.
@@ -50,6 +51,10 @@ struct VisibleTarget {
 std::vector<VisibleTarget> visible_targets(const ArrayLayout& array, std::int64_t tai_ns,
                                            double min_elevation_rad = 0,
                                            const EarthOrientation& eo = {});
+
+/// "12.5" or "12:34:56.7", with a sign, into `value` as it stands (not hours to degrees); false for
+/// anything else.
+bool parse_angle(std::string_view text, double& value, bool& sexagesimal);
 
 /// ICRS direction of galactic longitude and latitude.
 SkyDirection from_galactic(double longitude_rad, double latitude_rad);

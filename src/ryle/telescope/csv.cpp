@@ -15,23 +15,41 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+char separator_of(std::string_view header) {
+  for (const char c : {'\t', ';'}) {
+    if (header.find(c) != std::string_view::npos) return c;
+  }
+  return ',';
+}
+
+bool is_rule(const std::vector<std::string>& fields) {
+  return std::all_of(fields.begin(), fields.end(), [](const std::string& f) {
+    return !f.empty() && f.find_first_not_of('-') == std::string::npos;
+  });
+}
+
 }  // namespace
 
 CsvTable::CsvTable(const std::string& path, const std::vector<std::string>& required,
-                   const std::vector<std::string>& optional)
+                   const std::vector<std::string>& optional, CsvStyle style)
     : path_(path) {
   const std::string text = read_text_file(path);
   std::string_view rest = text;
+  char separator = ',';
   if (rest.substr(0, 3) == "\xef\xbb\xbf")
     rest.remove_prefix(3);  // byte-order mark of spreadsheets
   for (std::int64_t line = 1; !rest.empty(); ++line) {
     const auto end = rest.find('\n');
-    const auto content = trimmed(rest.substr(0, end).substr(0, rest.substr(0, end).find('#')));
+    const auto whole = rest.substr(0, end).substr(0, rest.substr(0, end).find('#'));
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    if (content.empty()) continue;
-    auto fields = split(content, ',');
+    const auto content = separator == '\t' ? whole : trimmed(whole);  // a first field may be empty
+    if (trimmed(content).empty()) continue;
+    if (columns_.empty() && style == CsvStyle::catalogue) separator = separator_of(content);
+    auto fields = split(content, separator);
     if (columns_.empty()) {
-      read_header(fields, line, required, optional);
+      read_header(fields, line, required, optional, style);
+    } else if (style == CsvStyle::catalogue && rows_.size() < 2 && is_rule(fields)) {
+      rows_.clear();  // what stands between the header and a rule of dashes are units
     } else if (fields.size() != columns_.size()) {
       throw FormatError(path + ":" + std::to_string(line) + ": " + std::to_string(fields.size()) +
                         " fields, but the header line names " + std::to_string(columns_.size()) +
@@ -53,7 +71,7 @@ CsvTable::CsvTable(const std::string& path, const std::vector<std::string>& requ
 
 void CsvTable::read_header(const std::vector<std::string>& fields, std::int64_t line,
                            const std::vector<std::string>& required,
-                           const std::vector<std::string>& optional) {
+                           const std::vector<std::string>& optional, CsvStyle style) {
   const std::string where = path_ + ":" + std::to_string(line) + ": ";
   for (const auto& name : required) {
     if (!contains(fields, name)) {
@@ -63,7 +81,7 @@ void CsvTable::read_header(const std::vector<std::string>& fields, std::int64_t 
     }
   }
   for (const auto& name : fields) {
-    if (!contains(required, name) && !contains(optional, name)) {
+    if (style == CsvStyle::strict && !contains(required, name) && !contains(optional, name)) {
       throw FormatError(where + "unknown column \"" + name + "\"; known are " +
                         comma_separated(required) + (optional.empty() ? "" : ", ") +
                         comma_separated(optional));
@@ -107,8 +125,12 @@ std::int64_t CsvTable::integer(std::int64_t row, std::string_view column) const 
   return value;
 }
 
+std::string CsvTable::where(std::int64_t row) const {
+  return path_ + ":" + std::to_string(rows_[row].line);
+}
+
 void CsvTable::fail(std::int64_t row, const std::string& message) const {
-  throw FormatError(path_ + ":" + std::to_string(rows_[row].line) + ": " + message);
+  throw FormatError(where(row) + ": " + message);
 }
 
 }  // namespace ryle::detail
