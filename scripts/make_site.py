@@ -211,8 +211,11 @@ def build(output, run, package):
     shared = ROOT.parent / "shared" / "data"
     if "RYLE_DATA" not in environment and shared.is_dir():
         environment["RYLE_DATA"] = str(shared)
+    if output.exists() and any(output.iterdir()) and not (output / "searchindex.js").exists():
+        print(f"make_site: {output} holds something else than an earlier site; give another folder with -o", file=sys.stderr)
+        return 73
     with tempfile.TemporaryDirectory(prefix="ryle_site_") as place:
-        stage = pathlib.Path(place) / "source"
+        stage, made = pathlib.Path(place) / "source", pathlib.Path(place) / "site"
         stage.mkdir()
         names = stage_pages(stage)
         for name in TUTORIALS:
@@ -220,15 +223,19 @@ def build(output, run, package):
         (stage / "api").mkdir()
         (stage / "api/python.md").write_text(api_page())
         try:
-            (stage / "api/cpp.md").write_text(cpp_pages(pathlib.Path(place), output))
+            (stage / "api/cpp.md").write_text(cpp_pages(pathlib.Path(place), made))
         except subprocess.CalledProcessError:
             return 1
         (stage / "index.md").write_text(index_page(names))
         ended = subprocess.run([sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-c", ROOT / "docs",
-                                "-d", f"{place}/doctrees", stage, output], env=environment)
-    if ended.returncode == 0:
-        print(f"{output}/index.html")
-    return ended.returncode
+                                "-d", f"{place}/doctrees", stage, made], env=environment)
+        if ended.returncode != 0:
+            return ended.returncode
+        # The folder is the new site or stays the old one: pages that are gone would be found by the search of a reader.
+        shutil.rmtree(output, ignore_errors=True)
+        shutil.copytree(made, output)
+    print(f"{output}/index.html")
+    return 0
 
 
 def main():

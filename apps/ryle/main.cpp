@@ -108,6 +108,20 @@ void report_error(const std::string& text, ryle::ExitCode code) {
                              {{"exit_code", static_cast<int>(code)}});
 }
 
+#if !RYLE_HAVE_BENCH
+void add_absent_bench(CLI::App& cli, ryle::app::Context& context) {
+  auto* sub = cli.add_subcommand("bench", "benchmarks, which this build does not have");
+  sub->allow_extras();
+  sub->callback([&context] {
+    context.action = []() -> int {
+      throw ryle::UnsupportedError(
+          "bench: this build has no benchmarks; build the program in a checkout "
+          "(cmake --preset release, RYLE_BENCH=ON)");
+    };
+  });
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -137,7 +151,11 @@ int main(int argc, char** argv) {
   app::add_beampattern(cli, context);
   app::add_import(cli, context);
   app::add_doctor(cli, context);
+#if RYLE_HAVE_BENCH
   app::add_bench(cli, context);
+#else
+  add_absent_bench(cli, context);
+#endif
   app::add_manual(cli, context);
   try {
     cli.parse(argc, argv);

@@ -11,6 +11,7 @@
 
 # %%
 import pathlib
+import socket
 import tempfile
 
 import matplotlib.pyplot as plt
@@ -54,7 +55,7 @@ height_m = 1000.0
 [source]
 kind = "simulator"
 format = "described"
-listen = ["udp://127.0.0.1:24831"]
+listen = ["udp://127.0.0.1:4015"]
 start_utc = "2026-03-01T12:00:00"
 sample_rate_hz = 500000
 center_mhz = 120.0
@@ -107,7 +108,10 @@ overwrite = true
 # packet: used, lost, late, or rejected with a reason.
 
 # %%
-observation = ryle.Observation(folder / "own.toml", set={"output.directory": str(folder / "out")})
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # a port that nobody has on this machine
+    probe.bind(("127.0.0.1", 0))
+    listen = f"udp://127.0.0.1:{probe.getsockname()[1]}"
+observation = ryle.Observation(folder / "own.toml", set={"output.directory": str(folder / "out"), "source.listen": [listen]})
 summary = observation.run()
 print(f"{summary['packets_used']} packets used, {summary['packets_rejected_total']} rejected, "
       f"{summary['lost_samples']} samples lost, {summary['integrations']} integrations")

@@ -53,16 +53,33 @@ class Links(html.parser.HTMLParser):
                 self.anchors.add(value)
 
 
+def make_site(folder, tutorial, package):
+    return subprocess.run([sys.executable, str(SCRIPTS / "make_site.py"), "-o", str(folder), "--run", tutorial, "--package", str(package)],
+                          capture_output=True, text=True, timeout=280)
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years")
+    ended = make_site(tmp_path, "none", tmp_path)
+    assert ended.returncode == 73 and "-o" in ended.stderr and [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     for module in ("sphinx", "myst_parser", "matplotlib", "astropy"):
         pytest.importorskip(module, reason=f"skipped: no {module} (docs/requirements.txt)")
     folder = tmp_path_factory.mktemp("made") / "site"
-    ended = subprocess.run([sys.executable, str(SCRIPTS / "make_site.py"), "-o", str(folder), "--run", "calibration",
-                            "--package", str(pathlib.Path(ryle.__file__).parents[1])], capture_output=True, text=True, timeout=280)
+    (folder / "docs").mkdir(parents=True)
+    for name in ("searchindex.js", "docs/gone.html"):
+        (folder / name).write_text("of an earlier site")
+    ended = make_site(folder, "calibration", pathlib.Path(ryle.__file__).parents[1])
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "WARNING" not in ended.stderr, ended.stderr
     return folder
+
+
+def test_nothing_of_an_earlier_site_stays(site):
+    assert not (site / "docs/gone.html").exists() and (site / "docs/python.html").exists()
 
 
 def test_the_links_of_the_site_resolve(site):

@@ -4,6 +4,7 @@
 import ast
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -57,6 +58,23 @@ def test_the_sun_is_where_its_ephemeris_says(tmp_path):
     v = run("sun_from_voltages", tmp_path, "float(separation_deg)", "float(sigma)", "float(sun.alt.deg)", "tuple(map(float, sky.direction(x, y)))")
     assert v["float(separation_deg)"] < 1.0 and v["float(sigma)"] > 7 and abs(v["float(sun.alt.deg)"] - 65.3) < 0.1
     assert np.allclose(v["tuple(map(float, sky.direction(x, y)))"][:2], (0.391, -0.141), atol=0.01)
+
+
+def test_the_lines_of_the_first_page_find_the_sun(tmp_path):
+    pytest.importorskip("astropy", reason="skipped: no astropy")
+    for name in ("tbx-test.dat", "lwana-ssmif-2024may.txt"):
+        (tmp_path / name).symlink_to(data(f"lwa/{name}"))
+    lines = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
+    check = """
+from astropy.coordinates import get_sun
+from astropy.utils import iers
+iers.conf.auto_download = False
+iers.conf.auto_max_age = None
+print("separation", sky.wcs.pixel_to_world(*sky.peak()[:2]).separation(get_sun(sky.time)).deg)
+"""
+    ended = subprocess.run([sys.executable, "-c", lines + check], capture_output=True, text=True, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "SkyCoord" in ended.stdout and float(ended.stdout.rpartition("separation ")[2]) < 1.5
 
 
 def test_the_sums_of_the_correlator_are_those_of_numpy(tmp_path):
