@@ -108,19 +108,17 @@ void report_error(const std::string& text, ryle::ExitCode code) {
                              {{"exit_code", static_cast<int>(code)}});
 }
 
-#if !RYLE_HAVE_BENCH
-void add_absent_bench(CLI::App& cli, ryle::app::Context& context) {
-  auto* sub = cli.add_subcommand("bench", "benchmarks, which this build does not have");
+// A sub-command that this program lacks: it says where it is to be had.
+void add_absent(CLI::App& cli, ryle::app::Context& context, const std::string& name,
+                const std::string& what, const std::string& where) {
+  auto* sub = cli.add_subcommand(name, what);
   sub->allow_extras();
-  sub->callback([&context] {
-    context.action = []() -> int {
-      throw ryle::UnsupportedError(
-          "bench: this build has no benchmarks; build the program in a checkout "
-          "(cmake --preset release, RYLE_BENCH=ON)");
+  sub->callback([&context, name, where] {
+    context.action = [name, where]() -> int {
+      throw ryle::UnsupportedError(name + ": " + where);
     };
   });
 }
-#endif
 
 }  // namespace
 
@@ -154,8 +152,13 @@ int main(int argc, char** argv) {
 #if RYLE_HAVE_BENCH
   app::add_bench(cli, context);
 #else
-  add_absent_bench(cli, context);
+  add_absent(cli, context, "bench", "measure an engine (not in this build)",
+             "this build has no benchmarks; in a checkout `cmake --preset release` makes one that has");
 #endif
+  // The program of the package, python/_ryle_program, does it before this one is asked.
+  add_absent(cli, context, "data", "list, fetch and verify real recordings (of the Python package)",
+             "the Python package fetches recordings; `pip install .` in a checkout, then `ryle data` "
+             "of that environment or `python -m ryle.data`. Addresses and hashes: docs/data.md");
   app::add_manual(cli, context);
   try {
     cli.parse(argc, argv);

@@ -6,8 +6,11 @@ import os
 import sys
 
 
-def main() -> None:
-    """The command `ryle`: this process becomes the program."""
+def main() -> int:
+    """The command `ryle`: this process becomes the program, but for `ryle data`, which is of the package."""
+    if sys.argv[1:2] == ["data"]:
+        import ryle.data
+        return ryle.data.main(sys.argv[2:])
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ryle")
     try:
         os.execv(program, sys.argv)

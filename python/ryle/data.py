@@ -203,7 +203,7 @@ def _state(name: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command ``python -m ryle.data``; returns its exit code (docs/exit-codes.md)."""
-    parser = argparse.ArgumentParser(prog="python -m ryle.data", description="Real recordings: list, fetch and verify.")
+    parser = argparse.ArgumentParser(prog="ryle data", description="Real recordings: list, fetch and verify.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="every name, and where its file is")
     fetching = commands.add_parser("fetch", help="fetch files and verify them")

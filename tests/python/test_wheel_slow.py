@@ -153,6 +153,7 @@ def test_the_program_works_in_a_bare_root(inside):
     said = inside("/venv/bin/ryle", "--version")
     assert re.match(r"ryle \d+\.\d+\.\d+", said)
     assert said.split()[1] == inside("/venv/bin/python", "-c", "import ryle; print(ryle.__version__)").strip()
+    assert "tbx-test.dat" in inside("/venv/bin/ryle", "data", "list")
     inside("/venv/bin/ryle", "plan", "/examples/mwa32t.toml", "--set", "output.ms=false")
     host = "127.{}.{}.{}".format(96 + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255)  # of this test alone
     summary = json.loads(inside("/venv/bin/ryle", "run", "/examples/mwa32t.toml", "--set", "output.ms=false", "--set", "source.duration_s=1",

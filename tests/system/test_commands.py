@@ -37,6 +37,7 @@ def test_exit_codes():
     assert run("run", "/nowhere.toml", check=66)
     assert run("run", check=64)
     assert run("frobnicate", check=64)
+    assert "pip install" in run("data", "fetch", "28.fil", "--to", "/nowhere", check=69).stderr
     assert run("run", EXAMPLE, "--check", "--set", "channelize.taps=\"four\"", check=78)
     assert run("correlate", "/nowhere.vdif", "-o", "/tmp/x.ms", "--layout", "x.csv", check=66)
     assert run("image", "/nowhere.ms", "-o", "/tmp/x.fits", check=66)
