@@ -6,7 +6,9 @@ author = "The Ryle authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "index"
 html_theme = "alabaster"
-html_theme_options = {"page_width": "1100px", "sidebar_width": "260px", "fixed_sidebar": False, "show_powered_by": False,
+html_theme_options = {"page_width": "1240px", "sidebar_width": "260px", "fixed_sidebar": False, "show_powered_by": False,
+                      "font_family": "system-ui, sans-serif", "head_font_family": "system-ui, sans-serif", "font_size": "16px",
+                      "code_font_size": "0.82em", "body_max_width": "100%",
                       "description": "What radio telescopes deliver, into what astronomers use"}
 html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
 html_show_copyright = False

@@ -31,6 +31,9 @@ SECTIONS = {
                       "docs/configuration", "docs/exit-codes"],
     "For programmers": ["docs/library", "docs/developer", "docs/tour", "docs/conventions"],
 }
+# Folders of many pages: title and what they hold.
+LISTS = {"docs/decisions/": ("Decisions", "What was decided, tried and measured, in the order in which it was."),
+         "docs/design/": ("Design", "The equations and layouts that the code cites.")}
 # What is installed of the library, cmake/RyleInstall.cmake; the tags of its comments.
 DOXYGEN = """
 PROJECT_NAME = Ryle
@@ -185,7 +188,13 @@ def cpp_pages(place, output):
 
 
 def toctree(title, names):
-    return "\n".join(["```{toctree}", ":maxdepth: 1", f":caption: {title}", "", *names, "```", ""])
+    """A table of contents of the side bar, which the front page does not repeat."""
+    return "\n".join(["```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {title}", "", *names, "```", ""])
+
+
+def list_page(title, about, names):
+    """A page that leads to many: one line of the side bar."""
+    return "\n".join([f"# {title}", "", about, "", "```{toctree}", ":maxdepth: 1", "", *(f"../{name}" for name in names), "```", ""])
 
 
 def index_page(names):
@@ -196,10 +205,8 @@ def index_page(names):
     for title, group in SECTIONS.items():
         group = [name for name in group if name in names]
         parts.append(toctree(title, group + (["api/python", "api/cpp"] if title == "For programmers" else [])))
-    more = [name for name in names if name not in listed and "/d" not in name[4:]]
-    parts.append(toctree("More", [name for name in more if not name.startswith("docs/de")] ))
-    parts.append(toctree("Decisions", sorted(name for name in names if name.startswith("docs/decisions/"))))
-    parts.append(toctree("Design", sorted(name for name in names if name.startswith("docs/design/"))))
+    parts.append(toctree("More", [name for name in names if name not in listed and not name.startswith(tuple(LISTS))] +
+                         [f"lists/{pathlib.Path(folder).name}" for folder in LISTS]))
     return "\n".join(parts)
 
 
@@ -220,6 +227,10 @@ def build(output, run, package):
         names = stage_pages(stage)
         for name in TUTORIALS:
             tutorial_page(ROOT / f"docs/tutorials/{name}.py", run in ("all", name), stage / "docs/tutorials", environment)
+        (stage / "lists").mkdir()
+        for folder, (title, about) in LISTS.items():
+            page = list_page(title, about, sorted(name for name in names if name.startswith(folder)))
+            (stage / f"lists/{pathlib.Path(folder).name}.md").write_text(page)
         (stage / "api").mkdir()
         (stage / "api/python.md").write_text(api_page())
         try:
