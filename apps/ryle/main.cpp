@@ -114,9 +114,7 @@ void add_absent(CLI::App& cli, ryle::app::Context& context, const std::string& n
   auto* sub = cli.add_subcommand(name, what);
   sub->allow_extras();
   sub->callback([&context, name, where] {
-    context.action = [name, where]() -> int {
-      throw ryle::UnsupportedError(name + ": " + where);
-    };
+    context.action = [name, where]() -> int { throw ryle::UnsupportedError(name + ": " + where); };
   });
 }
 
@@ -152,13 +150,15 @@ int main(int argc, char** argv) {
 #if RYLE_HAVE_BENCH
   app::add_bench(cli, context);
 #else
-  add_absent(cli, context, "bench", "measure an engine (not in this build)",
-             "this build has no benchmarks; in a checkout `cmake --preset release` makes one that has");
+  add_absent(
+      cli, context, "bench", "measure an engine (not in this build)",
+      "this build has no benchmarks; in a checkout `cmake --preset release` makes one that has");
 #endif
   // The program of the package, python/_ryle_program, does it before this one is asked.
-  add_absent(cli, context, "data", "list, fetch and verify real recordings (of the Python package)",
-             "the Python package fetches recordings; `pip install .` in a checkout, then `ryle data` "
-             "of that environment or `python -m ryle.data`. Addresses and hashes: docs/data.md");
+  add_absent(
+      cli, context, "data", "list, fetch and verify real recordings (of the Python package)",
+      "the Python package fetches recordings; `pip install .` in a checkout, then `ryle data` "
+      "of that environment or `python -m ryle.data`. Addresses and hashes: docs/data.md");
   app::add_manual(cli, context);
   try {
     cli.parse(argc, argv);
