@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 
 # One folder for all wheels, and nothing in it from an earlier one: the compiler's cache knows it.
 rm -rf build-wheel
-"$python" -m pip wheel --quiet --disable-pip-version-check --no-deps -C build-dir="$PWD/build-wheel" -w "$work/built" "$@" .
+"$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --config-settings=build-dir="$PWD/build-wheel" -w "$work/built" "$@" .
 
 # auditwheel takes libX11, libXext and libXrender, which cairo asks for, to be everywhere. Servers and containers lack them:
 # its list, in a copy of it, loses them, and the wheel gets them.
