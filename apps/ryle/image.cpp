@@ -286,7 +286,7 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
   const std::vector<double> pixels(result.image.pixels.begin(), result.image.pixels.end());
   const auto peak = image::peak_of(geometry, pixels);
   const auto [l, m] = peak.direction;
-  const SkyPlace place = place_of(result.image, file.observation, l, m);
+  const SkyPosition place = place_of(result.image, file.observation, l, m);
   std::vector<std::string> warnings;
   if (auto low = pipeline::low_phase_center(file.observation, file.dumps); !low.empty())
     warnings.push_back(std::move(low));

@@ -73,8 +73,8 @@ class PowerKeeper final : public BeamConsumer {
           power.places[0].back_end() == BackEnd::cpu ? MemorySpace::host : MemorySpace::device);
     }
   }
-  BeamPlace place(const BeamChunk& next) override {
-    BeamPlace place;
+  BeamDestination place(const BeamChunk& next) override {
+    BeamDestination place;
     if (rooms_.empty()) return place;
     place.n_samples = std::min(next.n_samples, kRoom);
     place.beam_stride = n_channels_ * kRoomStride;

@@ -453,7 +453,7 @@ TEST(Assembler, SlotsOfAStreamTransportAreCountedOneByOne) {
   bench.expect_balanced();
 }
 
-TEST(Assembler, ImpossibleSizesAreRefused) {
+TEST(Assembler, ImpossibleSizesAreRejected) {
   EXPECT_THROW(Workbench(small_config(1, 4, 1)), ConfigError);
   EXPECT_THROW(Workbench(small_config(1, 0, 2)), ConfigError);
 }

@@ -163,7 +163,7 @@ TEST(Best2Source, CountsWhatHappenedExactlyAlsoAcrossTheEndOfTheCounter) {
   }
 }
 
-TEST(Best2Source, RefusesWhatCannotBe) {
+TEST(Best2Source, RejectsWhatCannotBe) {
   const auto rejected = [](auto change) {
     auto config = best2_config();
     change(config);

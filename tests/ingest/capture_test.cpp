@@ -156,14 +156,14 @@ TEST(Capture, AFileThatEndsWithinARecordGivesAllBefore) {
   }
 }
 
-TEST(Capture, WhatIsNoCaptureIsRefused) {
+TEST(Capture, WhatIsNoCaptureIsRejected) {
   EXPECT_THROW(CaptureReader(scratch_file("absent.pcap")), IoError);
   EXPECT_THROW(read_all(FrameCapture::Bytes(100, 7)), FormatError);
   EXPECT_THROW(read_all(FrameCapture(147).bytes()), FormatError);  // a link of a user
 }
 
 // Any damage ends in a sentence or in counts that add up (read_all() checks them).
-TEST(Capture, DamageIsRefusedOrCounted) {
+TEST(Capture, DamageIsRejectedOrCounted) {
   FrameCapture writer;
   writer.n_vlan_tags = 1;
   for (int k = 0; k < 8; ++k) {

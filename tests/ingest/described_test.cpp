@@ -151,7 +151,7 @@ TEST(DescribedBlocks, EverySampleOfRandomLayoutsIsWhatWasSent) {
   }
 }
 
-TEST(DescribedBlocks, RefusesWhatIsNoSpectra) {
+TEST(DescribedBlocks, RejectsWhatIsNoSpectra) {
   auto d = with_counter();
   d.order = {{Axis::channel, 4}, {Axis::input, 3}};
   d.length = 28;

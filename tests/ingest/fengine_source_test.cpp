@@ -542,7 +542,7 @@ TEST(FengineSource, SentMinusLostIsUsedBehindTheRelay) {
   EXPECT_EQ(running.wrong(), 0);
 }
 
-TEST(FengineSource, WrongConfigurationsAreRefused) {
+TEST(FengineSource, WrongConfigurationsAreRejected) {
   const auto rejected = [](auto change) {
     auto config = small_chips();
     change(config);

@@ -331,7 +331,7 @@ TEST(Hostile, AMillionGroupsOfOneLinkCostTheOthersNothing) {
 
 // A start far from now: a counter that wrapped, or a clock that was never set. With the limit
 // nothing begins, and who sent it is told; without (replays) it does.
-TEST(Hostile, AStartFarFromNowIsRefused) {
+TEST(Hostile, AStartFarFromNowIsRejected) {
   for (const double limit_s : {60.0, 0.0}) {
     auto config = test::hostile_config<FengineSourceConfig>();
     config.n_boards = 3;

@@ -309,7 +309,7 @@ TEST(Mwa32tSource, StrangersAreCountedAndPlaceNothing) {
   EXPECT_EQ(listed.source().counters().used, 20u);
 }
 
-TEST(Mwa32tSource, ASecondConnectionIsRefusedWhileTheFirstDelivers) {
+TEST(Mwa32tSource, ASecondConnectionIsRejectedWhileTheFirstDelivers) {
   auto config = mixed_config();
   config.endpoints = {"tcp://127.0.0.1:0"};
   RunningSource running(config);
@@ -374,7 +374,7 @@ TEST(Mwa32tSource, ConnectsToNodesAndTriesAgain) {
   EXPECT_EQ(running.source().counters().used, 500u);
 }
 
-TEST(Mwa32tSource, ATooSmallReceiveBufferIsRefusedWithItsRemedy) {
+TEST(Mwa32tSource, ATooSmallReceiveBufferIsRejectedWithItsRemedy) {
   auto config = mixed_config();
   config.stall_budget_s = 1e5;  // 85 GB: more than any kernel grants
   config.allow_small_rcvbuf = false;
@@ -400,7 +400,7 @@ TEST(Mwa32tSource, ATooSmallReceiveBufferIsRefusedWithItsRemedy) {
   })) << running.source().state();
 }
 
-TEST(Mwa32tSource, APortInUseAndWrongConfigurationsAreRefused) {
+TEST(Mwa32tSource, APortInUseAndWrongConfigurationsAreRejected) {
   auto config = mixed_config();
   Mwa32tSource first(config);
   auto second = config;

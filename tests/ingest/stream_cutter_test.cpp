@@ -92,7 +92,7 @@ TEST(StreamCutter, TheIntervalTellsTheRateAndTheBandwidthTheSpacing) {
   EXPECT_NE(down.find("source.inverted_band = true"), std::string::npos) << down;
 }
 
-TEST(StreamCutter, InstantsThatAreNoneAreRefused) {
+TEST(StreamCutter, InstantsThatAreNoneAreRejected) {
   const StreamShape guppi = shape_of(true, 100e3), dada = shape_of(false, 100e3);
   FoundBlocks found;
   EXPECT_EQ(cutting(guppi, "STT_IMJD=61100\nSTT_SMJD=43200\nSTT_OFFS=0.5\n", found), "");

@@ -156,7 +156,7 @@ TEST_P(ImageWcs, PlacesAreThoseOfTheHeader) {
     const auto half = static_cast<double>(c.n_pixels) / 2 + 1;
     for (const auto& [l, m] : {std::array{0.0, 0.0}, std::array{0.3, -0.2}, std::array{-0.5, 0.6},
                                std::array{0.0, 0.9}}) {
-      const SkyPlace place = place_of(image, o, l, m);
+      const SkyPosition place = place_of(image, o, l, m);
       const SkyDirection header =
           wcs.sky(half - l / image.cell_direction_cosine, half + m / image.cell_direction_cosine);
       // Aberration moves two directions apart by 20.5 arcsec times the chord between them.
@@ -178,7 +178,7 @@ TEST_P(ImageWcs, PlacesAreThoseOfTheHeader) {
       EXPECT_NEAR((*point)[1], m, 1e-8);
     }
   }
-  const SkyPlace outside = place_of(zenith_image, o, 1.1, 0.2);
+  const SkyPosition outside = place_of(zenith_image, o, 1.1, 0.2);
   EXPECT_TRUE(std::isnan(outside.direction.ra_rad));
 }
 

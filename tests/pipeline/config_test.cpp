@@ -134,7 +134,7 @@ TEST(Config, MissingFileIsExit66) {
 }
 
 // The library calls itself for each level: 50,000 of them end the process.
-TEST(Config, KeysAndListsNestedWithoutEndAreRefused) {
+TEST(Config, KeysAndListsNestedWithoutEndAreRejected) {
   std::string key = "a", list, tables;
   for (int k = 0; k < 50'000; ++k) key += ".a", list += '[', tables += "{a=";
   EXPECT_EQ(rejection("schema = 1\n" + key + " = 1\n"),

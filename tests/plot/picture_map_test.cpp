@@ -177,7 +177,7 @@ TEST(PictureMap, TheBeamIsToScaleAndTurned) {
   metadata.beam_position_angle_deg = 30;
   const Panel panel = panel_of(map, metadata);
   double longest = 0, shortest = 1e9;
-  Panel::Place end;
+  Panel::Point end;
   for (const auto& p : panel.beam) {
     const double r = std::hypot(p.x, p.y);
     shortest = std::min(shortest, r);

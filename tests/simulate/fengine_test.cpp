@@ -173,7 +173,7 @@ TEST(Fengine, TheRecordDependsOnTheSeedAlone) {
   EXPECT_NE(simulate_spectra(array, scene, config).samples, one.samples);
 }
 
-TEST(Fengine, DeadInputsAreZeroAndImpossibleScenesAreRefused) {
+TEST(Fengine, DeadInputsAreZeroAndImpossibleScenesAreRejected) {
   const ArrayLayout array = small_array();
   Scene scene = polarized_scene(array.n_inputs());
   scene.dead_inputs = {3};

@@ -341,7 +341,7 @@ TEST(Sender, StopsWhenAskedAndWhenEveryReceiverHasLeft) {
   for (auto& sink : sinks) sink->stop();
 }
 
-TEST(Sender, BadConfigurationsAreRefused) {
+TEST(Sender, BadConfigurationsAreRejected) {
   const auto record = numbered_record();
   const auto message = [&](const SenderConfig& config, const VoltageRecord& r) -> std::string {
     try {

@@ -284,7 +284,7 @@ TEST(Voltages, IcrsSourceStandsWhereErfaPutsIt) {
   EXPECT_NEAR(record.sources_enu[0][1], 0.4, 1e-9);
 }
 
-TEST(Voltages, ImpossibleScenesAreRefusedWithTheReason) {
+TEST(Voltages, ImpossibleScenesAreRejectedWithTheReason) {
   const ArrayLayout array = small_array();
   const auto message = [&](const Scene& scene, VoltageConfig config = {}) -> std::string {
     config.n_samples = 64;

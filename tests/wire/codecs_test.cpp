@@ -188,7 +188,7 @@ TEST(Vdif, LegacyLengthsAndDamage) {
   EXPECT_EQ(reason_with(VdifGeometry{.frames_per_second = 10}, kLegacy, 4, 9), "none");
 }
 
-TEST(Vdif, UnknownExtendedDataIsNotRefused) {
+TEST(Vdif, UnknownExtendedDataIsNotRejected) {
   RYLE_REQUIRE_DATA(path, "baseband/sample.vdif");
   EXPECT_EQ(reason_with(VdifGeometry{}, slurp(path, 0, 5032), 19, 0x77), "none");
   Bytes bytes = slurp(path, 0, 5032);

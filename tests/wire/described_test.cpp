@@ -61,7 +61,7 @@ Bytes datagram(const PacketDescription& d) {
   return bytes;
 }
 
-TEST(Described, RefusalsSayWhatIsWrong) {
+TEST(Described, RejectionsSayWhatIsWrong) {
   EXPECT_EQ(refusal(small()), "");
   auto d = small();
   d.length = 30;
@@ -125,7 +125,7 @@ TEST(Described, HeaderLengthsAndDamage) {
   EXPECT_EQ(name(codec.decode(bytes, p)), "foreign_stream");
 }
 
-TEST(Described, DamagedDatagramsAreRefusedOrDecodeAgain) {
+TEST(Described, DamagedDatagramsAreRejectedOrDecodeAgain) {
   auto d = small();
   d.order = {{Axis::channel, 2}, {Axis::input, 6}};
   d.header.push_back(field(FieldMeaning::first_channel, 12, 2));

@@ -105,7 +105,7 @@ TEST(FrameLayouts, HeadersAreThoseOfTheCodec) {
   }
 }
 
-TEST(FrameLayouts, WhatIsNotExpectedIsRefusedByItsReason) {
+TEST(FrameLayouts, WhatIsNotExpectedIsRejectedByItsReason) {
   FrameLayout layout = layout_of(2, false, 1, 1032);
   layout.samples_per_period = 4000 * 1600;
   const DescribedCodec codec(vdif_packet(layout), {0, 0, 3});

@@ -55,7 +55,7 @@ TEST(Mwa32tUdp, EncodeInvertsDecode) {
 }
 
 // IN-07
-TEST(Mwa32tUdp, RefusesEveryOtherLength) {
+TEST(Mwa32tUdp, RejectsEveryOtherLength) {
   const Mwa32tGeometry geometry;
   auto bytes = packet_bytes(0, 256, 0);
   bytes.resize(65507);
@@ -71,7 +71,7 @@ TEST(Mwa32tUdp, RefusesEveryOtherLength) {
   }
 }
 
-TEST(Mwa32tUdp, RefusesWrongFields) {
+TEST(Mwa32tUdp, RejectsWrongFields) {
   const Mwa32tGeometry geometry;
   Packet p;
   auto with = [](std::size_t offset, std::uint8_t value) {
@@ -93,7 +93,7 @@ TEST(Mwa32tUdp, RefusesWrongFields) {
   EXPECT_EQ(decode(any, packet_bytes(0, 44, 0), p), Reject::none);
 }
 
-TEST(Mwa32tUdp, EncodeRefusesWhatDoesNotFit) {
+TEST(Mwa32tUdp, EncodeRejectsWhatDoesNotFit) {
   const Mwa32tGeometry geometry;
   std::vector<std::byte> payload(8192), out(8208);
   Packet p;

@@ -11,13 +11,13 @@
 namespace ryle {
 namespace {
 
-struct Place {
+struct Offsets {
   std::int64_t block;
   std::int64_t re_byte;
   std::int64_t im_byte;
 };
 
-Place place(SampleFormat format, std::int64_t spectrum) {
+Offsets offsets_of(SampleFormat format, std::int64_t spectrum) {
   const std::int64_t per_block = spectra_per_block(format);
   const std::int64_t block = spectrum / per_block;
   const std::int64_t s = spectrum % per_block;
@@ -78,7 +78,7 @@ BlockView dense_blocks(std::byte* data, SampleFormat format, std::int64_t n_chan
 
 cf64 get_sample(const ConstBlockView& view, std::int64_t channel, std::int64_t spectrum,
                 std::int64_t input) {
-  const Place p = place(view.format, spectrum);
+  const Offsets p = offsets_of(view.format, spectrum);
   const auto* cell = reinterpret_cast<const unsigned char*>(view.cell(channel, p.block, input));
   const auto s8 = [&](std::int64_t at) {
     return static_cast<double>(static_cast<signed char>(cell[at]));
@@ -112,7 +112,7 @@ cf64 get_sample(const ConstBlockView& view, std::int64_t channel, std::int64_t s
 
 void set_sample(const BlockView& view, std::int64_t channel, std::int64_t spectrum,
                 std::int64_t input, cf64 value) {
-  const Place p = place(view.format, spectrum);
+  const Offsets p = offsets_of(view.format, spectrum);
   auto* cell = reinterpret_cast<unsigned char*>(view.cell(channel, p.block, input));
   const auto re = static_cast<int>(value.real());
   const auto im = static_cast<int>(value.imag());

@@ -208,7 +208,7 @@ class Assembler {
   std::vector<std::size_t> held_free_;  // places without a packet
   std::deque<std::size_t> held_order_;  // places with one, the oldest first
   QuorumGate gate_;
-  PlacedShare share_;
+  PlacedFraction share_;
   MonotonicNs last_placed_ = 0, last_overrun_ = 0, last_foreign_ = 0;
   MonotonicNs last_unlocked_ = 0;  // packet before the lock
   int n_never_placed_;             // streams that never delivered

@@ -22,12 +22,12 @@ std::int64_t whole_number(const std::string& entry, const std::string& text) {
   return *value;
 }
 
-ChannelPlace parse_place(const std::string& entry) {
+ChannelMapEntry parse_place(const std::string& entry) {
   std::istringstream words(entry);
   std::string where, mhz, sideband, rest;
   words >> where >> mhz >> sideband >> rest;
   if (mhz.empty() || !rest.empty()) refuse(entry, "two or three words are wanted");
-  ChannelPlace place;
+  ChannelMapEntry place;
   place.text = entry;
   if (const auto colon = where.find(':'); colon != std::string::npos) {
     place.station = where.substr(0, colon);
@@ -50,8 +50,8 @@ ChannelPlace parse_place(const std::string& entry) {
 
 }  // namespace
 
-std::vector<ChannelPlace> parse_channel_map(const std::vector<std::string>& entries) {
-  std::vector<ChannelPlace> map;
+std::vector<ChannelMapEntry> parse_channel_map(const std::vector<std::string>& entries) {
+  std::vector<ChannelMapEntry> map;
   map.reserve(entries.size());
   for (const auto& entry : entries) map.push_back(parse_place(entry));
   return map;
@@ -66,10 +66,11 @@ std::string station_letters(std::uint32_t station) {
   return {first, second};
 }
 
-const ChannelPlace* find_channel(const std::vector<ChannelPlace>& map, std::string_view letters,
-                                 std::int64_t station, std::int64_t thread, std::int64_t channel,
-                                 std::int64_t n_channels) {
-  const auto at = std::find_if(map.begin(), map.end(), [&](const ChannelPlace& place) {
+const ChannelMapEntry* find_channel(const std::vector<ChannelMapEntry>& map,
+                                    std::string_view letters, std::int64_t station,
+                                    std::int64_t thread, std::int64_t channel,
+                                    std::int64_t n_channels) {
+  const auto at = std::find_if(map.begin(), map.end(), [&](const ChannelMapEntry& place) {
     return (place.station.empty() || place.station == letters ||
             place.station == std::to_string(station)) &&
            (place.thread < 0 || place.thread == thread) &&

@@ -140,9 +140,9 @@ class DescribedReceiver final : public ReceiverThread {
     const wire::Reject reject = codec_.decode(bytes, packet);
     if (reject != wire::Reject::none) {
       // Formatted where it is told: packets of others may come as fast as those of the array.
-      if (config_.refused_text && reject != wire::Reject::sender_invalid &&
+      if (config_.rejected_text && reject != wire::Reject::sender_invalid &&
           reject != wire::Reject::foreign_stream) {
-        refused_.assign(bytes.begin(), bytes.end());
+        rejected_.assign(bytes.begin(), bytes.end());
       }
       assembler_->reject(reason_of(reject));
       return reason_of(reject);
@@ -227,8 +227,8 @@ class DescribedReceiver final : public ReceiverThread {
   }
 
   std::string format_note() const override {
-    return refused_.empty() ? ""
-                            : "a packet that was refused says " + config_.refused_text(refused_);
+    return rejected_.empty() ? ""
+                             : "a packet that was refused says " + config_.rejected_text(rejected_);
   }
 
   // A counter of fewer than 64 bits that packets step by a power of two is extended by the
@@ -296,9 +296,9 @@ class DescribedReceiver final : public ReceiverThread {
   std::uint64_t packet_counts_;
   /// Seconds between whole periods since count 0 and the period that the counter counts in.
   std::int64_t phase_s_ = 0, segment_phase_s_ = 0;
-  std::vector<std::byte> refused_;  ///< the last packet that was
-  bool has_zero_ = false;           ///< a header came
-  std::vector<Tick> offsets_;       ///< of the streams with headers, from the first one
+  std::vector<std::byte> rejected_;  ///< the last packet that was
+  bool has_zero_ = false;            ///< a header came
+  std::vector<Tick> offsets_;        ///< of the streams with headers, from the first one
   static constexpr std::int64_t kNotBeyond = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> beyond_;  ///< slot of each such stream's last block, beyond the window
   std::int64_t n_beyond_ = 0;         ///< such blocks since one that was not

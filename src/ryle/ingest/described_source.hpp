@@ -37,7 +37,7 @@ struct DescribedSourceConfig : ReceiverConfig {
   /// the other; the first header tells the epoch.
   std::optional<StreamShape> stream;
   /// What a packet that was refused says, for the operator.
-  std::function<std::string(std::span<const std::byte>)> refused_text;
+  std::function<std::string(std::span<const std::byte>)> rejected_text;
 
   std::int64_t chunk_ticks = 0;  ///< a multiple of described_chunk_alignment()
   int n_chunks = 8;              ///< fixed at start

@@ -8,7 +8,7 @@
 
 namespace ryle {
 
-void PlacedShare::add(MonotonicNs now, bool placed) {
+void PlacedFraction::add(MonotonicNs now, bool placed) {
   const std::int64_t index = now / kBucket_ns;
   auto& bucket = buckets_[static_cast<std::size_t>(index) % buckets_.size()];
   if (bucket.index != index) bucket = {index, 0, 0};
@@ -16,7 +16,7 @@ void PlacedShare::add(MonotonicNs now, bool placed) {
   bucket.placed += placed ? 1 : 0;
 }
 
-bool PlacedShare::below_tenth(MonotonicNs now) {
+bool PlacedFraction::below_tenth(MonotonicNs now) {
   const std::int64_t newest = now / kBucket_ns;
   std::uint64_t received = 0, placed = 0;
   for (const auto& bucket : buckets_) {

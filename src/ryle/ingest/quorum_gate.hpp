@@ -13,7 +13,7 @@ inline constexpr MonotonicNs kMillisecond_ns = 1'000'000;
 
 /// Share of the datagrams of the last 50 ms that the current epoch could place, in ten buckets of 5
 /// ms.
-class PlacedShare {
+class PlacedFraction {
  public:
   void add(MonotonicNs now, bool placed);
   /// placed < 10 % of received (true when nothing was received).

@@ -247,7 +247,7 @@ bool ReceiverThread::serve_ports(int timeout_ms, std::int64_t skew_slots) {
                   [this](const SenderAddress& peer) { return senders_.empty() || allowed(peer); });
   if (streams_.refused() > 0) {
     rejected_connections_ = streams_.refused();
-    last_rejected_connection_ = streams_.last_refused();
+    last_rejected_connection_ = streams_.last_rejected();
   }
   return true;
 }

@@ -43,7 +43,7 @@ std::string band_text(double low_hz, double high_hz) {
   return std::to_string(low_hz * 1e-6) + " to " + std::to_string(high_hz * 1e-6) + " MHz";
 }
 
-[[noreturn]] void refuse_center(const std::string& path, double hz, const std::string& bands) {
+[[noreturn]] void reject_center(const std::string& path, double hz, const std::string& bands) {
   throw ConfigError(path + ": source.center_mhz = " + std::to_string(hz * 1e-6) +
                     " lies in none of the bands of source.channel_map: " + bands);
 }
@@ -88,7 +88,7 @@ class FrameRecording final : public RecordingBase {
     double tuning_hz = 0;
   };
   /// Where a channel of a stream lies, for the choice of a band.
-  struct Placed {
+  struct ChannelBand {
     std::size_t stream = 0;
     std::int64_t channel = 0;
     double low_hz = 0, high_hz = 0, reference_hz = 0;
@@ -109,10 +109,10 @@ class FrameRecording final : public RecordingBase {
   std::string name_of(const Stream& stream) const;
   void describe();
   void set_channels(const RecordingOptions& options);
-  void set_inputs(const RecordingOptions& options, const std::vector<ChannelPlace>& map);
-  void set_spectra(const RecordingOptions& options, const std::vector<ChannelPlace>& map);
-  std::vector<Placed> place_channels(const std::vector<ChannelPlace>& map);
-  void choose_band(std::vector<Placed>& channels, double wanted_hz);
+  void set_inputs(const RecordingOptions& options, const std::vector<ChannelMapEntry>& map);
+  void set_spectra(const RecordingOptions& options, const std::vector<ChannelMapEntry>& map);
+  std::vector<ChannelBand> place_channels(const std::vector<ChannelMapEntry>& map);
+  void choose_band(std::vector<ChannelBand>& channels, double wanted_hz);
   bool load_frame(const FrameRef& frame, FrameHeader& header);
   std::int16_t* unpack(std::int64_t from, std::int64_t count);
   template <class Copy>
@@ -392,17 +392,17 @@ void FrameRecording::set_channels(const RecordingOptions& options) {
 }
 
 // Which channels the map names, and where they are; what it does not name is not read.
-std::vector<FrameRecording::Placed> FrameRecording::place_channels(
-    const std::vector<ChannelPlace>& map) {
-  std::vector<Placed> placed;
-  std::set<const ChannelPlace*> used;
+std::vector<FrameRecording::ChannelBand> FrameRecording::place_channels(
+    const std::vector<ChannelMapEntry>& map) {
+  std::vector<ChannelBand> placed;
+  std::set<const ChannelMapEntry*> used;
   std::string unnamed;
   const double width_hz = info_.clock.rate_hz.value() * (shape_.coding.complex ? 1 : 0.5);
   for (std::size_t k = 0; k < streams_.size(); ++k) {
     const StreamId& id = streams_[k].id;
     const std::string letters = station_letters(id.station);
     for (std::int64_t c = 0; c < shape_.n_channels; ++c) {
-      const ChannelPlace* at =
+      const ChannelMapEntry* at =
           find_channel(map, letters, id.station, id.thread, c, shape_.n_channels);
       if (at == nullptr) {
         unnamed +=
@@ -410,7 +410,7 @@ std::vector<FrameRecording::Placed> FrameRecording::place_channels(
         continue;
       }
       used.insert(at);
-      Placed p{k, c, at->zero_hz, 0, at->zero_hz, at->lower};
+      ChannelBand p{k, c, at->zero_hz, 0, at->zero_hz, at->lower};
       if (shape_.coding.complex) {
         p.low_hz -= 0.5 * width_hz;
       } else if (at->lower) {
@@ -430,7 +430,7 @@ std::vector<FrameRecording::Placed> FrameRecording::place_channels(
 }
 
 // Keeps the channels of one band: inputs of a recording share one.
-void FrameRecording::choose_band(std::vector<Placed>& channels, double wanted_hz) {
+void FrameRecording::choose_band(std::vector<ChannelBand>& channels, double wanted_hz) {
   const double tolerance_hz = 1e-6 * info_.clock.rate_hz.value();
   std::vector<std::pair<double, double>> bands;
   for (const auto& p : channels) {
@@ -447,21 +447,21 @@ void FrameRecording::choose_band(std::vector<Placed>& channels, double wanted_hz
     chosen = std::find_if(bands.begin(), bands.end(), [&](const auto& band) {
       return wanted_hz >= band.first - tolerance_hz && wanted_hz < band.second - tolerance_hz;
     });
-    if (chosen == bands.end()) refuse_center(file_.path(), wanted_hz, list);
+    if (chosen == bands.end()) reject_center(file_.path(), wanted_hz, list);
   } else if (bands.size() > 1) {
     info_.warnings.push_back(std::to_string(bands.size()) + " bands (" + list +
                              "): the lowest is read; source.center_mhz chooses another");
   }
   const double low_hz = chosen->first;
   std::erase_if(channels,
-                [&](const Placed& p) { return std::abs(p.low_hz - low_hz) >= tolerance_hz; });
+                [&](const ChannelBand& p) { return std::abs(p.low_hz - low_hz) >= tolerance_hz; });
   info_.reference_hz = channels.front().reference_hz;
 }
 
 // Time samples: every channel of every stream is an input.
 void FrameRecording::set_inputs(const RecordingOptions& options,
-                                const std::vector<ChannelPlace>& map) {
-  std::vector<Placed> chosen;
+                                const std::vector<ChannelMapEntry>& map) {
+  std::vector<ChannelBand> chosen;
   if (map.empty()) {
     for (std::size_t k = 0; k < streams_.size(); ++k)
       for (std::int64_t c = 0; c < shape_.n_channels; ++c) chosen.push_back({k, c, 0, 0, 0, false});
@@ -495,7 +495,7 @@ void FrameRecording::set_inputs(const RecordingOptions& options,
 
 // Spectra: streams are inputs, and the channels of all of them the same ones.
 void FrameRecording::set_spectra(const RecordingOptions& options,
-                                 const std::vector<ChannelPlace>& map) {
+                                 const std::vector<ChannelMapEntry>& map) {
   if (shape_.coding.bits > 8) {
     throw UnsupportedError(file_.path() + ": " + std::to_string(shape_.coding.bits) +
                            "-bit complex samples of " + std::to_string(shape_.n_channels) +
@@ -509,14 +509,14 @@ void FrameRecording::set_spectra(const RecordingOptions& options,
     auto placed = place_channels(map);
     std::set<std::size_t> used;
     for (const auto& p : placed) used.insert(p.stream);
-    std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    std::stable_sort(placed.begin(), placed.end(), [](const ChannelBand& a, const ChannelBand& b) {
       return std::tuple(a.stream, a.reference_hz) < std::tuple(b.stream, b.reference_hz);
     });
     const std::size_t n = placed.size() / used.size();
     const double width_hz =
         n > 1 ? placed[1].reference_hz - placed[0].reference_hz : info_.clock.rate_hz.value();
     for (std::size_t k = 0; k < placed.size(); ++k) {
-      const Placed& p = placed[k];
+      const ChannelBand& p = placed[k];
       const double expected_hz = placed[0].reference_hz + static_cast<double>(k % n) * width_hz;
       if (placed.size() % used.size() != 0 || !(width_hz > 0) ||
           !(std::abs(p.reference_hz - expected_hz) < 1e-3 * width_hz))
@@ -530,7 +530,7 @@ void FrameRecording::set_spectra(const RecordingOptions& options,
     info_.frequency = {placed[0].reference_hz, width_hz, static_cast<std::int64_t>(n)};
     const double low_hz = placed[0].low_hz, high_hz = placed[n - 1].high_hz;
     if (const double hz = options.reference_hz; hz > 0 && (hz < low_hz || hz >= high_hz))
-      refuse_center(file_.path(), hz, band_text(low_hz, high_hz));
+      reject_center(file_.path(), hz, band_text(low_hz, high_hz));
   }
   for (auto& stream : streams_) {
     if (stream.channels.empty()) continue;

@@ -108,8 +108,8 @@ void StreamInputs::accept(std::span<const pollfd> polled, std::int64_t position,
       const auto cutter = make_();
       const bool full = cutter->ends_run() ? sources_[k].came : n_of(k) >= max_connections(*cutter);
       if (full || !allowed(sender_address(&peer))) {
-        ++refused_;
-        last_refused_ = sender_address(&peer);
+        ++rejected_;
+        last_rejected_ = sender_address(&peer);
         continue;  // closed at once
       }
       sources_[k].came = true;

@@ -54,8 +54,8 @@ class StreamInputs {
   /// A new segment: all have been read up to its origin.
   void rewind(std::int64_t origin);
 
-  std::uint64_t refused() const { return refused_; }
-  const SenderAddress& last_refused() const { return last_refused_; }
+  std::uint64_t refused() const { return rejected_; }
+  const SenderAddress& last_rejected() const { return last_rejected_; }
   /// "2 connections closed: what came were no packets (the last from 10.1.2.3:4015)", bytes that
   /// were no whole packet; "" where there is nothing to tell.
   std::string note() const;
@@ -81,8 +81,8 @@ class StreamInputs {
   std::vector<Source> sources_;
   std::vector<std::unique_ptr<Input>> inputs_;
   std::function<std::unique_ptr<StreamCutter>()> make_;
-  std::uint64_t refused_ = 0, broken_ = 0, rest_bytes_ = 0;
-  SenderAddress last_refused_, last_broken_;
+  std::uint64_t rejected_ = 0, broken_ = 0, rest_bytes_ = 0;
+  SenderAddress last_rejected_, last_broken_;
 };
 
 }  // namespace ryle

@@ -105,7 +105,7 @@ std::optional<Coverage> coverage_of(const MapProjection& map) {
   return r;
 }
 
-Panel::Place place_of(const MapProjection& map, double longitude_deg, double latitude_deg) {
+Panel::Point place_of(const MapProjection& map, double longitude_deg, double latitude_deg) {
   const auto pixel = map.pixel_of(longitude_deg, latitude_deg);
   return {pixel[0], pixel[1]};
 }
@@ -142,12 +142,12 @@ std::optional<double> crossing(const MapProjection& map, const Panel::Curve& cur
 }
 
 /// The middle of the places of a curve that are on the map; none too near to its edge for a label.
-std::optional<Panel::Place> middle_of(const MapProjection& map, const Panel::Curve& curve) {
-  std::vector<Panel::Place> on;
+std::optional<Panel::Point> middle_of(const MapProjection& map, const Panel::Curve& curve) {
+  std::vector<Panel::Point> on;
   for (const auto& place : curve)
     if (on_map(map, {place.x, place.y})) on.push_back(place);
   if (on.size() < 3) return std::nullopt;
-  const Panel::Place middle = on[on.size() / 2];
+  const Panel::Point middle = on[on.size() / 2];
   const auto far_from_edges = [](double at, std::int64_t size) {
     const auto n = static_cast<double>(size);
     return at > 0.06 * n && at < 0.94 * n;
@@ -212,13 +212,13 @@ void add_whole_sky(Panel& panel, const MapProjection& map, double middle) {
     const double longitude = middle + 30 * k;
     if (k < 6) panel.graticule.push_back(meridian(map, longitude, -90, 90));
     if (k % 2 != 0 || k == 6) continue;
-    const Panel::Place at = place_of(map, longitude, -4);
+    const Panel::Point at = place_of(map, longitude, -4);
     panel.inner_labels.push_back({at.x, at.y, longitude_text(longitude, 30, words.hours)});
   }
   for (int latitude = -60; latitude <= 60; latitude += 30) {
     panel.graticule.push_back(parallel(map, latitude, middle - kEdge_deg, middle + kEdge_deg));
     const auto& ends = panel.graticule.back();
-    const Panel::Place left = ends.front().x < ends.back().x ? ends.front() : ends.back();
+    const Panel::Point left = ends.front().x < ends.back().x ? ends.front() : ends.back();
     panel.outer_labels.push_back({left.x, left.y, degrees_text(latitude, 30, true)});
   }
 }
@@ -307,13 +307,13 @@ Panel::Curve beam_curve(const MapProjection& map, double major_deg, double minor
   map.directions(map.height() / 2, 1, lon.data(), lat.data());
   const double lon0 = lon[width / 2], lat0 = lat[width / 2];
   if (std::isnan(lon0) || !(major_deg > 0) || std::abs(lat0) > kNearPole_deg) return {};
-  const Panel::Place middle = place_of(map, lon0, lat0);
+  const Panel::Point middle = place_of(map, lon0, lat0);
   const double angle_rad = position_angle_deg * kDegree_rad;
   // A small circle of the sky tells how pixels lie there; the beam is to scale by that, whatever
   // its size.
   const double step_deg = std::min(0.5 * map.cell_deg(), 0.1);
-  const Panel::Place north = place_of(map, lon0, lat0 + step_deg);
-  const Panel::Place east = place_of(map, lon0 + step_deg / std::cos(lat0 * kDegree_rad), lat0);
+  const Panel::Point north = place_of(map, lon0, lat0 + step_deg);
+  const Panel::Point east = place_of(map, lon0 + step_deg / std::cos(lat0 * kDegree_rad), lat0);
   Panel::Curve curve;
   for (int k = 0; k <= 72; ++k) {
     const double t = k * kPi / 36;

@@ -15,10 +15,10 @@ enum class ColorMap : std::uint8_t { viridis, inferno, twilight, gray, polar };
 /// drawn in the background color
 struct Panel {
   /// A place in axis values.
-  struct Place {
+  struct Point {
     double x = 0, y = 0;
   };
-  using Curve = std::vector<Place>;
+  using Curve = std::vector<Point>;
   struct Mark {
     double x = 0, y = 0;
     std::string label;

@@ -117,7 +117,7 @@ struct UdpPacketFormat {
   std::function<void(Tick, std::span<const std::byte>)> sink;
 };
 /// Which link it is, of which receiver or board, at which rate of ticks.
-struct LinkPlace {
+struct LinkInfo {
   std::int64_t link = 0, receiver = 0;
   double rate_hz = 0;
 };
@@ -127,7 +127,7 @@ void require_datagrams(const SendImpairments& impairments, const PacketSink& sin
 /// What every link of packets is told: impairments, and who takes the packets. Throws as
 /// require_datagrams().
 void complete_format(UdpPacketFormat& format, const SendImpairments& impairments,
-                     const PacketSink& sink, const Endpoint& to, const LinkPlace& place);
+                     const PacketSink& sink, const Endpoint& to, const LinkInfo& place);
 /// To tcp:// endpoints the same packets go as a stream of bytes.
 std::unique_ptr<Link> make_udp_link(Endpoint endpoint, std::vector<std::byte> packets,
                                     std::int64_t period, Tick start_tick, Link::Spans outages,

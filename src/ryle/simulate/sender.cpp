@@ -66,7 +66,7 @@ void require_datagrams(const SendImpairments& impairments, const PacketSink& sin
 }
 
 void complete_format(UdpPacketFormat& format, const SendImpairments& impairments,
-                     const PacketSink& sink, const Endpoint& to, const LinkPlace& place) {
+                     const PacketSink& sink, const Endpoint& to, const LinkInfo& place) {
   require_datagrams(impairments, sink, to);
   if (to.is_tcp()) format.packets_per_message = 1;
   format.impairments = impairments.of_link(place.link, place.receiver, place.rate_hz);

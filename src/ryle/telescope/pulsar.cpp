@@ -167,18 +167,18 @@ Pulsar parse_par(const std::string& text, const std::string& path) {
 Pulsar read_par(const std::string& path) { return parse_par(read_text_file(path), path); }
 
 std::optional<ArrayLayout> known_telescope(const std::string& name) {
-  struct Place {
+  struct Site {
     const char* name;
     double latitude_deg, longitude_deg, height_m;
   };
-  static constexpr Place kPlaces[] = {
+  static constexpr Site kSites[] = {
       {"Arecibo", 18.3442, -66.7528, 498},      {"Parkes", -32.9984, 148.2635, 415},
       {"Jodrell", 53.2367, -2.3085, 78},        {"GBT", 38.4331, -79.8398, 807},
       {"GMRT", 19.0965, 74.0497, 650},          {"Effelsberg", 50.5247, 6.8828, 369},
       {"FAST", 25.6529, 106.8566, 1110},        {"MeerKAT", -30.7130, 21.4430, 1086},
       {"CHIME", 49.3207, -119.6236, 545},       {"VLA", 34.0787, -107.6183, 2124},
       {"Northern Cross", 44.5206, 11.6470, 25}, {"ASKAP", -26.6970, 116.6310, 370}};
-  for (const Place& place : kPlaces) {
+  for (const Site& place : kSites) {
     if (name != place.name) continue;
     ArrayLayout site;
     site.name = name;

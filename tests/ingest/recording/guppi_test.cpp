@@ -76,7 +76,7 @@ std::string message_of(const std::string& path) {
   return "opened";
 }
 
-TEST(RecordingGuppi, BlocksThatAreNotInTheFileAreRefusedWithTheSizes) {
+TEST(RecordingGuppi, BlocksThatAreNotInTheFileAreRejectedWithTheSizes) {
   {
     RYLE_REQUIRE_DATA(path, "baseband/sample_vegas.raw");
     EXPECT_NE(message_of(path).find("132186112 bytes but 7920 follow"), std::string::npos)

@@ -366,7 +366,7 @@ TEST(RecordingDrx, ATuningIsChosenByItsFrequency) {
   }
 }
 
-TEST(RecordingDrx, ACenterInNoTuningIsRefused) {
+TEST(RecordingDrx, ACenterInNoTuningIsRejected) {
   RYLE_REQUIRE_DATA(path, "lwa/drx-test.dat");
   auto raw = slurp(path);
   for (std::size_t frame = 0; frame < 32; ++frame)
@@ -394,7 +394,7 @@ TEST(RecordingDrx, FramesOffTheGridAreSaid) {
   EXPECT_NE(text.find("1 frame left out"), std::string::npos) << text;
 }
 
-TEST(RecordingLwa, OtherKindsAreRefusedByName) {
+TEST(RecordingLwa, OtherKindsAreRejectedByName) {
   RYLE_REQUIRE_DATA(path, "lwa/cor-test.dat");
   try {
     open_recording(path, "auto");

@@ -138,7 +138,7 @@ TEST(RecordingMwa32t, ReadsInterleavedSamples) {
   }
 }
 
-TEST(RecordingMwa32t, RefusesWhatHasNoGroups) {
+TEST(RecordingMwa32t, RejectsWhatHasNoGroups) {
   EXPECT_THROW(
       open_recording(write_file("zero.dat", std::vector<unsigned char>(34 * 200, 0)), "mwa32t"),
       FormatError);

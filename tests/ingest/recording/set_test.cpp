@@ -131,7 +131,7 @@ TEST(RecordingSet, AGapIsAbsent) {
   EXPECT_SAYS(refusal({a, late}, at_80_hz()), "observations of their own");
 }
 
-TEST(RecordingSet, RefusesWhatOverlaps) {
+TEST(RecordingSet, RejectsWhatOverlaps) {
   const std::string a = file_of("o1.vdif", frames(1, 0, 10)),
                     b = file_of("o2.vdif", frames(1, 8, 20));
   const std::string text = refusal({a, b}, at_80_hz());
@@ -141,7 +141,7 @@ TEST(RecordingSet, RefusesWhatOverlaps) {
   EXPECT_SAYS(text, "station 1 thread 0");
 }
 
-TEST(RecordingSet, RefusesOneFileTwice) {
+TEST(RecordingSet, RejectsOneFileTwice) {
   const std::string a = file_of("t1.vdif", frames(1, 0, 10));
   EXPECT_SAYS(refusal({a, a}, at_80_hz()), "given twice");
   const std::string link = a + ".link";
@@ -234,7 +234,7 @@ TEST(RecordingSet, NamesBothFilesAndValuesThatDiffer) {
       "i8 and ci8");
 }
 
-TEST(RecordingSet, ACutFileEndsEarlyAndAnEmptyOneIsRefused) {
+TEST(RecordingSet, ACutFileEndsEarlyAndAnEmptyOneIsRejected) {
   const Bytes second = frames(1, 10, 20);
   const std::string a = file_of("c1.vdif", frames(1, 0, 10)),
                     b = file_of("c2.vdif", Bytes(second.begin(), second.end() - 13)),

@@ -86,7 +86,7 @@ TEST(RecordingTart, ConfigErrorsAreNamed) {
   }
 }
 
-TEST(RecordingTart, OtherHdf5IsRefused) {
+TEST(RecordingTart, OtherHdf5IsRejected) {
   RYLE_REQUIRE_DATA(path, "singledish/fast_m33/1421-1425_hor_input1.hdf5");
   EXPECT_THROW(open_recording(path, "auto"), FormatError);
 }

@@ -167,7 +167,7 @@ TEST(RecordingVdif, ReadsTheLwaFile) {
   }
 }
 
-TEST(RecordingVdif, RefusesTheCorruptedFileAndSaysWhy) {
+TEST(RecordingVdif, RejectsTheCorruptedFileAndSaysWhy) {
   RYLE_REQUIRE_DATA(path, "baseband/sample_drao_corrupted.vdif");
   for (const char* format : {"vdif", "auto"}) {
     try {

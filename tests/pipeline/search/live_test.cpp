@@ -80,7 +80,7 @@ void feed(LiveSearch& search, const Sky& sky, std::int64_t first, std::int64_t e
     chunk.beam_stride = 64 * chunk.n_samples;
     float* to = values.data();
     if (in_place) {
-      const BeamPlace place = search.place(chunk);
+      const BeamDestination place = search.place(chunk);
       ASSERT_GT(place.n_samples, 0);
       ASSERT_LE(place.n_samples, chunk.n_samples);
       chunk.n_samples = place.n_samples;

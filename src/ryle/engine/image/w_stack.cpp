@@ -239,15 +239,15 @@ class Stack {
     middles_.resize(batch);
     for (std::int64_t first = 0; first < plan_.n_planes; first += batch) {
       const std::int64_t count = std::min(batch, plan_.n_planes - first);
-      const auto share = [&](double done) {
+      const auto report = [&](double done) {
         return !config_.go_on ||
                config_.go_on((static_cast<double>(first) + done * static_cast<double>(count)) /
                              static_cast<double>(plan_.n_planes));
       };
-      if (!share(0) || !lay(first, count, share)) return false;
-      if (!share(0.6)) return false;
+      if (!report(0) || !lay(first, count, report)) return false;
+      if (!report(0.6)) return false;
       transform_columns(count);
-      if (!share(0.8)) return false;
+      if (!report(0.8)) return false;
       transform_rows(first, count);
     }
     finish(extent, image);
@@ -368,8 +368,8 @@ class Stack {
     placed.im = static_cast<Real>(value.imag());
   }
 
-  template <class Share>
-  bool lay(std::int64_t first, std::int64_t count, const Share& share) {
+  template <class Report>
+  bool lay(std::int64_t first, std::int64_t count, const Report& report) {
     const std::int64_t n_columns = plan_.u.cells / lanes_;
     queue_.parallel_for(count, [&](std::int64_t k) {
       grids_[k].resize(n_columns * block_stride());
@@ -390,7 +390,7 @@ class Stack {
         const std::int64_t k = task / std::max<std::int64_t>(1, n_tiles);
         lay_one(function, list[task % n_tiles], first + k, grids_[k]);
       });
-      if (!share(done += 0.13)) return false;
+      if (!report(done += 0.13)) return false;
     }
     if (plan_.u.wraps || plan_.v.wraps)
       queue_.parallel_for(count, [&](std::int64_t k) { fold(grids_[k]); });

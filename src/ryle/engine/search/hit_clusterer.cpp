@@ -63,7 +63,7 @@ std::size_t HitClusterer::bin_at(float x) const {
       std::clamp(std::floor(x / static_cast<float>(kHitBin)), 0.0f, last));
 }
 
-inline HitClusterer::Place HitClusterer::place_of(const Hit& t) const {
+inline HitClusterer::HitExtent HitClusterer::extent_of(const Hit& t) const {
   const auto lo = static_cast<float>(t.start - first_bin_ * kHitBin);
   return {lo, lo + static_cast<float>(t.width), model_.sweep[index(t.trial)],
           (t.snr - model_.noise) * model_.root(t.width)};
@@ -71,7 +71,7 @@ inline HitClusterer::Place HitClusterer::place_of(const Hit& t) const {
 
 inline void HitClusterer::place(std::size_t at) {
   const Hit& t = hit(at);
-  const Place p = place_of(t);
+  const HitExtent p = extent_of(t);
   lo_[at] = p.lo;
   hi_[at] = p.hi;
   sweep_[at] = p.sweep;
@@ -126,7 +126,7 @@ void HitClusterer::sort_in(std::span<const HitBin> bins) {
   }
 }
 
-/// Places of a segment with sweeps from least to most.
+/// Extents of a segment with sweeps from least to most.
 HitClusterer::Range HitClusterer::range(std::size_t segment, float minimum, float maximum) const {
   const std::size_t first = index(begin_[segment]), end = first + index(size_[segment]);
   if (end - first <= 16) return {first, end};
@@ -187,7 +187,7 @@ std::int64_t HitClusterer::strongest() {
 }
 
 /// @eq E sqrt(w) of a hit, less than or equal to 0 where they share nothing
-float HitClusterer::expected_flux(const Event& e, const Place& p) {
+float HitClusterer::expected_flux(const Event& e, const HitExtent& p) {
   const float d = p.sweep - e.sweep;
   const float before = std::max(d, 0.0f), after = std::max(-d, 0.0f);
   const float spread = std::max(e.width, before + after), margin = HitModel::margin(e.width);
@@ -231,7 +231,7 @@ bool HitClusterer::continues(Event& e, std::size_t at) const {
 }
 
 /// The event that explains most of a hit that all of them together explain, -1 = they do not.
-std::int32_t HitClusterer::explained_by(const Place& p) const {
+std::int32_t HitClusterer::explained_by(const HitExtent& p) const {
   float sum = 0, maximum = 0;
   std::int32_t best = -1;
   for_events_near(p.lo, p.hi, [&](std::int32_t k) {
@@ -299,7 +299,7 @@ bool HitClusterer::composite(std::size_t at) {
 
 /// The best hit about a part, in other trials, too.
 std::int32_t HitClusterer::best_about(std::int32_t part) const {
-  const Place p = place_of(all_[index(part)]);
+  const HitExtent p = extent_of(all_[index(part)]);
   const float width = p.hi - p.lo, middle = p.lo + 0.5f * width;
   std::int32_t best = part;
   for_hits(p.lo - 2 * width, p.hi + width, 0.5f * width, 1.35f * width, p.sweep - width,
@@ -403,7 +403,7 @@ void HitClusterer::sweep(Event& e) {
 
 void HitClusterer::new_event(std::int32_t id) {
   const Hit& t = all_[index(id)];
-  const Place p = place_of(t);
+  const HitExtent p = extent_of(t);
   Event e;
   e.lo = p.lo;
   e.hi = p.hi;
@@ -469,7 +469,7 @@ void HitClusterer::rest() {
         float maximum = 0;
         std::int32_t best = first;
         for_events_near(lo_[at], hi_[at], [&](std::int32_t k) {
-          const float flux = expected_flux(events_[index(k)], place_of(hit(at)));
+          const float flux = expected_flux(events_[index(k)], extent_of(hit(at)));
           if (flux > maximum) maximum = flux, best = k;
         });
         join(events_[index(best)], id_[at]);
@@ -483,7 +483,7 @@ void HitClusterer::look(std::size_t bin) {
   const std::size_t at = index(best_of_bin_[bin]);
   const std::size_t segment = segment_of(bin, static_cast<int>(octave_of(hit(at).width)));
   Cell& cell = cells_[index(cell_of(bin))];
-  std::int32_t owner = explained_by(place_of(hit(at)));
+  std::int32_t owner = explained_by(extent_of(hit(at)));
   if (owner < 0)
     for_events_near(lo_[at], hi_[at], [&](std::int32_t k) {
       if (owner < 0 && (tail_of(events_[index(k)], at) || continues(events_[index(k)], at)))
@@ -498,7 +498,7 @@ void HitClusterer::look(std::size_t bin) {
     best_[segment] = best_of_bin_[bin] = -2;
     ++cell.composites;
     for (const std::int32_t part : parts_)
-      if (explained_by(place_of(all_[index(part)])) < 0) new_event(best_about(part));
+      if (explained_by(extent_of(all_[index(part)])) < 0) new_event(best_about(part));
   } else {
     new_event(id_[at]);
   }

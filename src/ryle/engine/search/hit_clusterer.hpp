@@ -73,7 +73,7 @@ class HitClusterer {
     float lo, hi, worth;
     std::int32_t id;
   };
-  struct Place {
+  struct HitExtent {
     float lo, hi, sweep, excess;
   };
   struct Range {
@@ -96,9 +96,9 @@ class HitClusterer {
 
   std::int64_t strongest();
   void find_best(std::size_t bin);
-  Place place_of(const Hit& t) const;
-  static float expected_flux(const Event& e, const Place& p);
-  std::int32_t explained_by(const Place& p) const;
+  HitExtent extent_of(const Hit& t) const;
+  static float expected_flux(const Event& e, const HitExtent& p);
+  std::int32_t explained_by(const HitExtent& p) const;
   bool tail_of(const Event& e, std::size_t at) const;
   bool continues(Event& e, std::size_t at) const;
   bool composite(std::size_t at);

@@ -89,7 +89,7 @@ void place_at_zenith(SkyImage& image, const ArrayLayout& array, const EarthOrien
 std::array<Vector3, 3> image_axes(const SkyImage& image, const Observation& observation);
 
 /// A point of an image on the sky, at the instant image.centroid_tai_ns.
-struct SkyPlace {
+struct SkyPosition {
   double l = 0, m = 0;       ///< direction cosines about image.center, slant undone
   Vector3 enu{};             ///< east, north, up; NaN where the image shows no direction
   SkyDirection direction;    ///< ICRS; NaN as enu
@@ -101,12 +101,12 @@ struct SkyPlace {
 /// of the FITS header to what aberration does across the field: 20.5 arcsec times the chord, at
 /// most 29 arcsec in a hemisphere.
 /// @eq s = l x + m y + n s_0 with image_axes() x, y, s_0
-SkyPlace place_of(const SkyImage& image, const Observation& observation, double l, double m);
+SkyPosition place_of(const SkyImage& image, const Observation& observation, double l, double m);
 /// The point (l', m') that shows a direction; none where it lies behind the plane of the image.
 std::optional<std::array<double, 2>> point_of(const SkyImage& image, const Observation& observation,
                                               const SkyDirection& direction);
 /// "RA 83.633 deg, Dec 22.014 deg, azimuth 12.00 deg, elevation 45.00 deg".
-std::string place_text(const SkyPlace& place);
+std::string place_text(const SkyPosition& place);
 
 /// Takes over the output of the imager: pixels [bin][plane][y][x] become [plane][bin][y][x] and the
 /// weights [bin][3] of XX, YY and XY* (empty: none) those of each plane: I and Q have those of XX

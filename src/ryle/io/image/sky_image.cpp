@@ -61,13 +61,13 @@ std::array<Vector3, 3> image_axes(const SkyImage& image, const Observation& obse
   return axes;
 }
 
-SkyPlace place_of(const SkyImage& image, const Observation& observation, double l, double m) {
+SkyPosition place_of(const SkyImage& image, const Observation& observation, double l, double m) {
   // l = l' + alpha t, m = m' + beta t, n = 1 - t on the unit sphere: a t^2 - 2 b t + r^2 = 0.
   const double a = 1 + image.plane_alpha * image.plane_alpha + image.plane_beta * image.plane_beta;
   const double b = 1 - l * image.plane_alpha - m * image.plane_beta;
   const double r2 = l * l + m * m;
   const double discriminant = b * b - a * r2;
-  SkyPlace place;
+  SkyPosition place;
   if (!(discriminant >= 0)) {
     const double none = std::numeric_limits<double>::quiet_NaN();
     return {l, m, {none, none, none}, {none, none}, none, none};
@@ -99,7 +99,7 @@ std::optional<std::array<double, 2>> point_of(const SkyImage& image, const Obser
                                s[1] - image.plane_beta * (1 - s[2])};
 }
 
-std::string place_text(const SkyPlace& place) {
+std::string place_text(const SkyPosition& place) {
   return fmt::format("RA {:.3f} deg, Dec {:.3f} deg, azimuth {:.2f} deg, elevation {:.2f} deg",
                      place.direction.ra_rad / kDegree_rad, place.direction.dec_rad / kDegree_rad,
                      place.azimuth_rad / kDegree_rad, place.elevation_rad / kDegree_rad);

@@ -22,7 +22,7 @@ struct ScanArray {
 };
 
 /// Where an array's numbers are when they lie in the file as they are.
-struct RawPlace {
+struct RawLayout {
   std::shared_ptr<const RawFile> file;
   RawNumber number;
   std::int64_t first_byte = 0;
@@ -33,7 +33,7 @@ class ScanArrays {
  public:
   virtual ~ScanArrays() = default;
   const std::vector<ScanArray>& arrays() const { return arrays_; }
-  virtual std::optional<RawPlace> raw(const ScanArray& array) = 0;
+  virtual std::optional<RawLayout> raw(const ScanArray& array) = 0;
   /// For arrays without a raw place. @shape values [count[0]][count[1]]...
   virtual void read_box(const ScanArray& array, const std::vector<std::int64_t>& start,
                         const std::vector<std::int64_t>& count, float* values);
@@ -50,7 +50,7 @@ class ScanArrays {
   std::string list() const;                              ///< " ra [3], data [3,4]"
 
  protected:
-  static RawSamples row_of(const ScanArray& array, const RawPlace& place);
+  static RawSamples row_of(const ScanArray& array, const RawLayout& place);
   std::vector<ScanArray> arrays_;
 };
 

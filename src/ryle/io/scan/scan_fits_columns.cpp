@@ -31,9 +31,9 @@ class ColumnArrays final : public ScanArrays {
     }
   }
 
-  std::optional<RawPlace> raw(const ScanArray& array) override {
+  std::optional<RawLayout> raw(const ScanArray& array) override {
     const ScanColumn* column = table_.find(array.name);
-    RawPlace place{raw_, column->form, table_.first_byte + column->offset_bytes, {}};
+    RawLayout place{raw_, column->form, table_.first_byte + column->offset_bytes, {}};
     place.step_bytes.resize(array.shape.size());
     std::int64_t step = column->form.bytes;
     for (std::size_t k = array.shape.size(); k-- > 1; step *= array.shape[k])

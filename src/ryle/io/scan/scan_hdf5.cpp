@@ -52,18 +52,18 @@ class Hdf5Arrays final : public ScanArrays {
   }
 
   // Threads that read ask again and again; the library is asked once.
-  std::optional<RawPlace> raw(const ScanArray& array) override {
+  std::optional<RawLayout> raw(const ScanArray& array) override {
     const std::lock_guard lock(places_mutex_);
     const auto known = places_.find(array.name);
     if (known != places_.end()) return known->second;
     return places_.emplace(array.name, find_place(array)).first->second;
   }
 
-  std::optional<RawPlace> find_place(const ScanArray& array) {
+  std::optional<RawLayout> find_place(const ScanArray& array) {
     const hid_t set = open(array.name);
     const h5::Handle type(H5Dget_type(set), H5Tclose);
     const h5::Handle plist(H5Dget_create_plist(set), H5Pclose);
-    RawPlace place;
+    RawLayout place;
     if (H5Pget_layout(plist.get()) != H5D_CONTIGUOUS || H5Pget_external_count(plist.get()) != 0 ||
         !raw_form(type.get(), place.number))
       return std::nullopt;
@@ -183,7 +183,7 @@ class Hdf5Arrays final : public ScanArrays {
   h5::Handle file_;
   std::map<std::string, h5::Handle> open_;
   std::mutex places_mutex_;
-  std::map<std::string, std::optional<RawPlace>> places_;
+  std::map<std::string, std::optional<RawLayout>> places_;
 };
 
 }  // namespace

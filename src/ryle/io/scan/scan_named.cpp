@@ -466,7 +466,7 @@ class NamedScans final : public ScanFile {
   }
 
   RawSamples raw_samples(const ScanArray& array, const NamedAxes& axes,
-                         const RawPlace& place) const {
+                         const RawLayout& place) const {
     const auto step = [&](std::size_t axis) { return axis == kNone ? 0 : place.step_bytes[axis]; };
     RawSamples s;
     s.number = place.number;
@@ -553,7 +553,7 @@ void ScanArrays::read_box(const ScanArray& array, const std::vector<std::int64_t
   throw UnsupportedError("the array " + array.name + " cannot be read in blocks");
 }
 
-RawSamples ScanArrays::row_of(const ScanArray& array, const RawPlace& place) {
+RawSamples ScanArrays::row_of(const ScanArray& array, const RawLayout& place) {
   // One axis is longer than 1, or they lie one behind the other.
   RawSamples s;
   s.number = place.number;

@@ -312,7 +312,7 @@ class NpzArrays final : public ScanArrays {
     }
   }
 
-  std::optional<RawPlace> raw(const ScanArray& array) override {
+  std::optional<RawLayout> raw(const ScanArray& array) override {
     Member& member = members_.at(array.name);
     if (member.entry.method != 0 && !member.unpacked)
       member.unpacked = unpacked(*file_, member.entry);
@@ -320,7 +320,7 @@ class NpzArrays final : public ScanArrays {
       require_stored_sum(*file_, member.entry);
       member.is_checked = true;
     }
-    RawPlace place{member.unpacked ? member.unpacked : file_, member.header.number, 0, {}};
+    RawLayout place{member.unpacked ? member.unpacked : file_, member.header.number, 0, {}};
     place.first_byte = member.header.data_byte + (member.unpacked ? 0 : member.entry.first_byte);
     place.step_bytes.resize(array.shape.size());
     std::int64_t step = place.number.bytes;

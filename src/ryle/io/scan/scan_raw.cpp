@@ -210,20 +210,20 @@ void read_any(const RawFile& file, const RawSamples& samples, std::int64_t first
 }
 
 /// Bytes of a piece: enough that starting a thread for some of them does not matter.
-constexpr std::int64_t kThreadPiece_bytes = 1 << 20;
+constexpr std::int64_t kThreadBlock_bytes = 1 << 20;
 
 /// Some samples of some channels of a read.
-struct RawPiece {
+struct RawBlock {
   std::size_t read = 0;
   std::int64_t first_channel = 0, n_channels = 0, first = 0, n = 0;
 };
 
-void add_pieces(const RawRead& r, std::size_t read, std::vector<RawPiece>& pieces) {
+void add_pieces(const RawRead& r, std::size_t read, std::vector<RawBlock>& pieces) {
   const bool rows = in_rows(r.samples);
   const std::int64_t channels = rows ? 1 : std::max<std::int64_t>(1, r.n_channels);
   const std::int64_t each = channels * r.samples.number.bytes *
                             static_cast<std::int64_t>(r.samples.polarization_bytes.size());
-  const std::int64_t n = std::max<std::int64_t>(1024, kThreadPiece_bytes / each);
+  const std::int64_t n = std::max<std::int64_t>(1024, kThreadBlock_bytes / each);
   for (std::int64_t c = 0; c < r.n_channels; c += channels)
     for (std::int64_t s = 0; s < r.samples.n_samples; s += n)
       pieces.push_back({read, c, channels, s, std::min(n, r.samples.n_samples - s)});
@@ -292,10 +292,10 @@ void read_raw(const RawFile& file, const RawSamples& samples, std::int64_t first
 }
 
 void read_raw_all(const std::vector<RawRead>& reads) {
-  std::vector<RawPiece> pieces;
+  std::vector<RawBlock> pieces;
   for (std::size_t r = 0; r < reads.size(); ++r) add_pieces(reads[r], r, pieces);
   on_threads(static_cast<std::int64_t>(pieces.size()), [&](std::int64_t k) {
-    const RawPiece& p = pieces[k];
+    const RawBlock& p = pieces[k];
     const RawRead& r = reads[p.read];
     const std::int64_t total = r.samples.n_samples;
     float* const to = r.out + p.first_channel * total + p.first;

@@ -84,7 +84,7 @@ double foreign_weight_per_count(const std::vector<float>& weights) {
 }
 
 /// Rows of a baseline that a dump has: as stored, and as (j, i).
-using Placed = std::vector<std::array<bool, 2>>;
+using FilledCells = std::vector<std::array<bool, 2>>;
 
 VisibilityDump empty_dump(const Observation& observation) {
   VisibilityDump dump;
@@ -147,7 +147,7 @@ std::int64_t place_row(const RowSet& rows, std::size_t row, const RowPlan& plan,
 }
 
 /// A second row of a baseline would replace the first unsaid.
-void require_new(const RowSet& rows, std::size_t row, const RowPlan& plan, Placed& placed) {
+void require_new(const RowSet& rows, std::size_t row, const RowPlan& plan, FilledCells& placed) {
   bool& there = placed[plan.baseline][plan.swapped ? 1 : 0];
   if (there) {
     throw FormatError(rows.path + ": row " + std::to_string(row) + " is a second one of antennas " +
@@ -229,7 +229,7 @@ void build_dumps(const RowSet& rows, const VisibilityReadOptions& options, Visib
     const double interval_s = rows.interval_s[first];
     set_exact_times(dump, rows.centroid_tai_ns[first] - std::llround(0.5e9 * interval_s),
                     rows.centroid_tai_ns[first], interval_s, 1);
-    Placed placed(static_cast<std::size_t>(dump.n_baselines));
+    FilledCells placed(static_cast<std::size_t>(dump.n_baselines));
     for (const std::size_t row : group) {
       const RowPlan plan = plan_row(rows, row);
       require_new(rows, row, plan, placed);

@@ -77,7 +77,7 @@ struct BeamChunk {
 };
 
 /// Memory of a consumer in which the next samples may be made, so that nothing is copied.
-struct BeamPlace {
+struct BeamDestination {
   std::int64_t n_samples = 0;                        ///< there is room for so many of them; 0: none
   float* values = nullptr;                           ///< on the host
   std::vector<float*> parts;                         ///< or of each share, in memory of its device
@@ -92,7 +92,7 @@ class BeamConsumer {
   /// The chunk's memory is the caller's and overwritten after this returns.
   virtual void take(const BeamChunk& chunk) = 0;
   /// Where the samples of `next` (no values yet) may be made; take() gets those that were then.
-  virtual BeamPlace place(const BeamChunk& /*next*/) { return {}; }
+  virtual BeamDestination place(const BeamChunk& /*next*/) { return {}; }
   /// False: takes BeamChunk::parts where there are any, values may be nullptr.
   virtual bool wants_host_values() const { return true; }
   /// No more chunks: publishes and adds products, warnings, errors to the summary. Once.

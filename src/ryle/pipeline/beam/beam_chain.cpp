@@ -135,7 +135,7 @@ std::int64_t beam_chain_bytes(const BeamSetup& setup) {
 }
 
 /// Rows of power that one queue makes.
-struct BeamChain::Share {
+struct BeamChain::Partition {
   Queue queue;
   BeamRange rows;
   beamform::Config config;
@@ -147,20 +147,21 @@ struct BeamChain::Share {
 };
 
 void BeamChain::add_rows(Queue queue, BeamRange rows) {
-  auto share = std::make_unique<Share>(Share{std::move(queue), rows, config_, nullptr, {}, {}, {}});
+  auto partition =
+      std::make_unique<Partition>(Partition{std::move(queue), rows, config_, nullptr, {}, {}, {}});
   const std::int64_t coherent = config_.n_beams;
-  auto& c = share->config;
+  auto& c = partition->config;
   c.n_beams = std::min(rows.end, coherent) - std::min(rows.first, coherent);
   const auto at = [&](std::int64_t row) {
     return config_.incoherent.begin() + (std::max(row, coherent) - coherent);
   };
   c.incoherent.assign(at(rows.first), at(rows.end));
-  const OnDevice scope(share->queue);
-  share->engine = beamform::make_beamformer(share->queue, c);
+  const OnDevice scope(partition->queue);
+  partition->engine = beamform::make_beamformer(partition->queue, c);
   if (on_devices_)
-    share->values =
+    partition->values =
         Buffer<float>(beamform::dense_output_bytes(c, c.max_windows()) / 4, MemorySpace::device);
-  shares_.push_back(std::move(share));
+  partitions_.push_back(std::move(partition));
 }
 
 BeamChain::BeamChain(Queue queue, BeamSetup setup, MakeConsumers make_consumers)
@@ -190,7 +191,7 @@ std::int64_t BeamChain::spectrum_bytes() const {
 }
 
 std::string_view BeamChain::implementation() const {
-  return shares_.front()->engine->implementation();
+  return partitions_.front()->engine->implementation();
 }
 
 // Weights of the interval [n, n + 1) * update_ in absolute ticks, for its middle.
@@ -199,12 +200,12 @@ void BeamChain::point(const BeamInput& input, std::int64_t interval) {
   const auto steering = beamform::steer(setup_.file.array, sky_.directions_enu(weights_tai_ns_),
                                         setup_.frequency.band_center_hz());
   make_weights(steering);
-  for (const auto& share : shares_) {
-    const std::int64_t n = share->config.n_beams;
-    const std::int64_t first = std::min(share->rows.first, config_.n_beams);
+  for (const auto& partition : partitions_) {
+    const std::int64_t n = partition->config.n_beams;
+    const std::int64_t first = std::min(partition->rows.first, config_.n_beams);
     if (n > 0)
-      share->engine->set_weights(
-          share->queue,
+      partition->engine->set_weights(
+          partition->queue,
           View<const cf32, 3>(weights_.data() + first * config_.n_channels * config_.n_inputs(),
                               {n, config_.n_channels, config_.n_inputs()}));
   }
@@ -215,7 +216,7 @@ void BeamChain::point(const BeamInput& input, std::int64_t interval) {
 void BeamChain::make_weights(std::span<const beamform::Steering> steering) {
   const std::int64_t n_inputs = config_.n_inputs(), n_of_beam = config_.n_channels * n_inputs;
   const std::span<const std::int64_t> subarrays = setup_.file.subarray_of_beam;
-  Queue host = on_devices_ ? beamform::weights_queue() : shares_.front()->queue;
+  Queue host = on_devices_ ? beamform::weights_queue() : partitions_.front()->queue;
   host.parallel_for(config_.n_beams, [&](std::int64_t beam) {
     const auto b = static_cast<std::size_t>(beam), n = static_cast<std::size_t>(n_inputs);
     maker_->make(steering.subspan(b * n, n), 0,
@@ -310,20 +311,21 @@ void BeamChain::upload(BeamInput& input) {
     input.channel_stride_bytes = beamform::imported_channel_bytes(what, config_.format);
   const std::int64_t bytes = (config_.n_channels - 1) * input.channel_stride_bytes +
                              (input.n_spectra + kPacket - 1) / kPacket * kPacket * spectrum_bytes();
-  for (const auto& share : shares_) {
-    const OnDevice scope(share->queue);
-    if (share->samples.size() < bytes)
-      share->samples = Buffer<std::byte>(bytes, MemorySpace::device);
+  for (const auto& partition : partitions_) {
+    const OnDevice scope(partition->queue);
+    if (partition->samples.size() < bytes)
+      partition->samples = Buffer<std::byte>(bytes, MemorySpace::device);
     if (input.blocks == nullptr) {
-      copy_bytes(share->queue, share->samples.data(), input.samples,
+      copy_bytes(partition->queue, partition->samples.data(), input.samples,
                  (config_.n_channels - 1) * input.channel_stride_bytes +
                      input.n_spectra * spectrum_bytes());
       continue;
     }
-    if (share->block_inputs.size() == 0) share->block_inputs = to_device(share->queue, inputs);
-    what.inputs = {share->block_inputs.data(), inputs.size()};
-    beamform::import_blocks(share->queue, input.blocks->on(share->queue), what,
-                            share->samples.data());
+    if (partition->block_inputs.size() == 0)
+      partition->block_inputs = to_device(partition->queue, inputs);
+    what.inputs = {partition->block_inputs.data(), inputs.size()};
+    beamform::import_blocks(partition->queue, input.blocks->on(partition->queue), what,
+                            partition->samples.data());
   }
 }
 
@@ -333,7 +335,7 @@ void BeamChain::feed(const BeamInput& input) {
 }
 
 void BeamChain::start(const BeamInput& input) {
-  for (const auto& share : shares_) share->engine->reset();
+  for (const auto& partition : partitions_) partition->engine->reset();
   const std::int64_t interval = input.first_tick / update_;
   point(input, interval);
   begin(input);
@@ -347,7 +349,7 @@ void BeamChain::take(const BeamInput& given) {
   RYLE_ASSERT(config_.order != beamform::InputOrder::pairs ||
               (input.n_spectra % kPacket == 0 && input.first_tick % kPacket == 0));
   if (input.segment != segment_)
-    for (const auto& share : shares_) share->engine->reset();
+    for (const auto& partition : partitions_) partition->engine->reset();
   if (on_devices_) upload(input);
   for (std::int64_t done = 0; done < input.n_spectra;) {
     const Tick tick = input.first_tick + done;
@@ -361,14 +363,14 @@ void BeamChain::take(const BeamInput& given) {
     interval_ = interval;
     std::int64_t n =
         std::min({input.n_spectra - done, (interval + 1) * update_ - tick, config_.max_spectra});
-    ask_for_place(input, tick, n);
+    ask_for_destination(input, tick, n);
     if (place_.n_samples > 0)
       n = std::min(n, (tick / config_.integration + place_.n_samples) * config_.integration - tick);
     piece(input, done, n);
     done += n;
   }
   // The samples' memory is the caller's again.
-  for (const auto& share : shares_) share->queue.synchronize();
+  for (const auto& partition : partitions_) partition->queue.synchronize();
   data_s_ += input.clock.seconds(input.n_spectra);
   next_tick_ = input.first_tick + input.n_spectra;
   clock_ = input.clock;
@@ -402,50 +404,51 @@ BeamChunk BeamChain::next_chunk(const BeamInput& input, Tick tick, std::int64_t 
 }
 
 // Where a consumer keeps the samples that are to come, so that they are made there.
-void BeamChain::ask_for_place(const BeamInput& input, Tick tick, std::int64_t n) {
+void BeamChain::ask_for_destination(const BeamInput& input, Tick tick, std::int64_t n) {
   place_ = {};
   if (on_devices_ && host_wanted_) return;  // dense rows go to the host in one copy
   if (consumers_.empty()) return;
   // The last one alone: it may change what it has, once the others have read it.
   place_ = consumers_.back()->place(next_chunk(input, tick, n));
-  const bool here = on_devices_ ? place_.parts.size() == shares_.size() : place_.values != nullptr;
+  const bool here =
+      on_devices_ ? place_.parts.size() == partitions_.size() : place_.values != nullptr;
   const bool whole = config_.order != beamform::InputOrder::pairs ||
                      place_.n_samples * config_.integration % kPacket == 0;
   if (!here || !whole) place_ = {};
 }
 
-// Of a share; host rows of all shares have one memory.
-beamform::Output BeamChain::output(const beamform::Config& config, std::size_t share,
+// Of a partition; host rows of all partitions have one memory.
+beamform::Output BeamChain::output(const beamform::Config& config, std::size_t partition,
                                    std::int64_t n_windows) const {
-  const auto& own = shares_[share]->values;
+  const auto& own = partitions_[partition]->values;
   auto out = beamform::dense_output(config, on_devices_ ? own.data() : values_.data(), n_windows);
   if (place_.n_samples == 0) return out;
-  out.values = on_devices_ ? place_.parts[share] : place_.values;
+  out.values = on_devices_ ? place_.parts[partition] : place_.values;
   out.row_stride_bytes = out.product_stride_bytes = place_.beam_stride * 4;
   out.channel_stride_bytes = place_.channel_stride * 4;
   return out;
 }
 
-// Windows of all rows, each share by its engine.
+// Windows of all rows, each partition by its engine.
 void BeamChain::form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows) {
   parts_.clear();
-  for (std::size_t k = 0; k < shares_.size(); ++k) {
-    Share& share = *shares_[k];
+  for (std::size_t k = 0; k < partitions_.size(); ++k) {
+    Partition& partition = *partitions_[k];
     beamform::Input input = in;
-    const void* samples = on_devices_ ? share.samples.data() : in.samples;
+    const void* samples = on_devices_ ? partition.samples.data() : in.samples;
     input.samples = static_cast<const std::byte*>(samples) + first * spectrum_bytes();
-    const auto out = output(share.config, k, n_windows);
-    const std::int64_t made = share.engine->execute(share.queue, input, out);
+    const auto out = output(partition.config, k, n_windows);
+    const std::int64_t made = partition.engine->execute(partition.queue, input, out);
     RYLE_ASSERT(made == n_windows);
     if (!on_devices_) continue;
     auto* values = static_cast<float*>(out.values);
-    parts_.push_back({values, share.queue, share.rows.first, share.rows.size()});
+    parts_.push_back({values, partition.queue, partition.rows.first, partition.rows.size()});
     if (host_wanted_)
-      copy_bytes(share.queue, values_.data() + share.rows.first * out.row_stride_bytes / 4, values,
-                 share.rows.size() * out.row_stride_bytes);
+      copy_bytes(partition.queue, values_.data() + partition.rows.first * out.row_stride_bytes / 4,
+                 values, partition.rows.size() * out.row_stride_bytes);
   }
   if (!on_devices_ || !host_wanted_) return;
-  for (const auto& share : shares_) share->queue.synchronize();
+  for (const auto& partition : partitions_) partition->queue.synchronize();
 }
 
 // The engine wants the slots of a piece side by side, the first at its beginning.

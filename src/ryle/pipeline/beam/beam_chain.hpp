@@ -115,13 +115,13 @@ class BeamChain {
   std::string_view implementation() const;
 
  private:
-  struct Share;
+  struct Partition;
   void start(const BeamInput& input);
   void take(const BeamInput& input);
   void add_rows(Queue queue, BeamRange rows);
   void upload(BeamInput& input);
   void form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows);
-  void ask_for_place(const BeamInput& input, Tick tick, std::int64_t n);
+  void ask_for_destination(const BeamInput& input, Tick tick, std::int64_t n);
   BeamChunk next_chunk(const BeamInput& input, Tick tick, std::int64_t n) const;
   beamform::Output output(const beamform::Config& config, std::size_t share,
                           std::int64_t n_windows) const;
@@ -140,11 +140,11 @@ class BeamChain {
   std::int64_t update_;
   BeamSky sky_;
   std::unique_ptr<beamform::WeightMaker> maker_;
-  std::vector<std::unique_ptr<Share>> shares_;
+  std::vector<std::unique_ptr<Partition>> partitions_;
   bool on_devices_ = false, host_wanted_ = true;
   std::vector<cf32> weights_;
-  Buffer<float> values_;  // on the host
-  BeamPlace place_;       // of a consumer, for the piece at hand
+  Buffer<float> values_;   // on the host
+  BeamDestination place_;  // of a consumer, for the piece at hand
   std::vector<BeamPart> parts_;
   std::vector<ChannelGap> absent_;
   std::vector<std::uint64_t> present_;  // of a piece

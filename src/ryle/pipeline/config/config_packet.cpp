@@ -127,7 +127,7 @@ std::string word_text(int bytes, bool big_endian) {
 class TableReader {
  public:
   TableReader(const toml::table& table, std::string name, std::span<const PacketKey> keys,
-              const TomlPlace& place)
+              const TomlPosition& place)
       : table_(table), name_(std::move(name)), place_(place) {
     std::vector<std::string> known;
     for (const auto& key : keys) known.emplace_back(key.name);
@@ -214,7 +214,7 @@ class TableReader {
  private:
   const toml::table& table_;
   std::string name_;
-  const TomlPlace& place_;
+  const TomlPosition& place_;
 };
 
 void read_second(const TableReader& in, const HeaderField& f, wire::PacketDescription& packet) {
@@ -244,7 +244,8 @@ void read_counter(const TableReader& in, HeaderField& f, wire::PacketDescription
   }
 }
 
-void read_field(const toml::table& table, const TomlPlace& place, wire::PacketDescription& packet) {
+void read_field(const toml::table& table, const TomlPosition& place,
+                wire::PacketDescription& packet) {
   const TableReader in(table, "source.packet.header", kHeaderKeys, place);
   HeaderField f;
   f.meaning =
@@ -315,7 +316,7 @@ void read_sample(const TableReader& in, wire::SampleCode& sample) {
       in.integer_below("im_shift", word != nullptr && sample.complex ? sample.bits : 0, 64));
 }
 
-void read_axes(const TableReader& in, const TomlPlace& place, wire::PacketDescription& packet) {
+void read_axes(const TableReader& in, const TomlPosition& place, wire::PacketDescription& packet) {
   const toml::node& order = in.need(
       "order", "axes from the outermost to the innermost, for example [\"time\", \"input\"]");
   const toml::node& extents = in.need("extents", "how long each axis is, {time = 128, input = 4}");
@@ -353,7 +354,7 @@ std::span<const PacketKey> packet_keys() { return kPacketKeys; }
 std::span<const PacketKey> packet_header_keys() { return kHeaderKeys; }
 std::span<const PacketKey> packet_payload_keys() { return kPayloadKeys; }
 
-wire::PacketDescription parse_packet(const toml::table& table, const TomlPlace& place) {
+wire::PacketDescription parse_packet(const toml::table& table, const TomlPosition& place) {
   const TableReader in(table, "source.packet", kPacketKeys, place);
   wire::PacketDescription packet;
   in.need("length", "bytes of a datagram");
@@ -384,7 +385,7 @@ wire::PacketDescription parse_packet(const toml::table& table, const TomlPlace& 
 wire::PacketDescription load_packet(const std::string& path) {
   const std::string text = read_text_file(path);
   detail::check_toml_depth(text, path);
-  const TomlPlace place = [&](const toml::source_region& where) {
+  const TomlPosition place = [&](const toml::source_region& where) {
     return fmt::format("{}:{}:{}", path, where.begin.line, where.begin.column);
   };
   toml::table root;

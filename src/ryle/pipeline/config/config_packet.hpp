@@ -22,11 +22,11 @@ std::span<const PacketKey> packet_header_keys();
 std::span<const PacketKey> packet_payload_keys();
 
 /// Place of a node in the file, "FILE:LINE:COLUMN".
-using TomlPlace = std::function<std::string(const toml::source_region&)>;
+using TomlPosition = std::function<std::string(const toml::source_region&)>;
 
 /// Throws ConfigError "FILE:LINE:COLUMN: source.packet: ..." for unknown keys and words (with the
 /// nearest known one) and for all that wire::validate() refuses.
-wire::PacketDescription parse_packet(const toml::table& table, const TomlPlace& place);
+wire::PacketDescription parse_packet(const toml::table& table, const TomlPosition& place);
 /// Of a file that holds the keys of [source.packet], or an observation file with that section.
 wire::PacketDescription load_packet(const std::string& path);
 /// The section as TOML; parse_packet() gives the same description back.

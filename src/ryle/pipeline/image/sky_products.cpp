@@ -254,7 +254,7 @@ SkyImage SkyProducts::describe(const image::Images& images, std::int64_t start_t
 }
 
 /// Of an image that is no stack, at an instant.
-SkyPlace SkyProducts::place_of_pixel(double x, double y, std::int64_t tai_ns) const {
+SkyPosition SkyProducts::place_of_pixel(double x, double y, std::int64_t tai_ns) const {
   SkyImage image;
   image.n_pixels = metadata_.sky.n_pixels;
   image.centroid_tai_ns = tai_ns;
@@ -283,7 +283,7 @@ void SkyProducts::find_peak(const SkyImage& image) {
   }
   const auto found = image::peak_of(geometry, plane);
   const auto pixel = image::pixel_of_direction(geometry, found.direction.l, found.direction.m);
-  const SkyPlace place = place_of(image, observation_, found.direction.l, found.direction.m);
+  const SkyPosition place = place_of(image, observation_, found.direction.l, found.direction.m);
   SkyPeak peak;
   peak.value = found.value;
   peak.sigma = found.sigmas;
@@ -421,7 +421,7 @@ void SkyProducts::note_events(std::span<const math::ImageTriggerEvent> events) {
     ImageEvent event;
     event.duration_s = instant.length_s * static_cast<double>(e.n_images);
     event.tai_ns = instant.start_tai_ns + nanoseconds(event.duration_s / 2);
-    const SkyPlace place =
+    const SkyPosition place =
         place_of_pixel(static_cast<double>(e.x), static_cast<double>(e.y), event.tai_ns);
     event.l = place.enu[0];
     event.m = place.enu[1];

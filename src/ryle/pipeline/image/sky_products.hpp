@@ -74,7 +74,7 @@ class SkyProducts {
  private:
   SkyImage describe(const image::Images& images, std::int64_t start_tai_ns,
                     std::int64_t centroid_tai_ns, double exposure_s) const;
-  SkyPlace place_of_pixel(double x, double y, std::int64_t tai_ns) const;
+  SkyPosition place_of_pixel(double x, double y, std::int64_t tai_ns) const;
   void finish_stack();
   void emit(const SkyImage& image);
   void write_fits(const SkyImage& image);

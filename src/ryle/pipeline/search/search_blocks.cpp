@@ -66,11 +66,11 @@ void BlockGatherer::take(const BeamChunk& chunk, bool wait) {
   append(&chunk, 0, chunk.n_samples, wait);
 }
 
-BeamPlace BlockGatherer::place(const BeamChunk& next, bool wait) {
+BeamDestination BlockGatherer::place(const BeamChunk& next, bool wait) {
   follow(next, wait);
   open_block(wait);
   if (block_ == nullptr) return {};
-  BeamPlace place;
+  BeamDestination place;
   place.n_samples = std::min(next.n_samples, block_samples_ - fill_);
   place.beam_stride = beam_stride();
   place.channel_stride = channel_stride();

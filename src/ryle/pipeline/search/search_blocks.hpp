@@ -43,7 +43,7 @@ class BlockGatherer {
 
   void take(const BeamChunk& chunk, bool wait);
   /// Room in the block that `next` falls into: take() copies nothing that was made there.
-  BeamPlace place(const BeamChunk& next, bool wait);
+  BeamDestination place(const BeamChunk& next, bool wait);
   void finish();  ///< the last block may be a short one
 
   BoundedQueue<PowerMessage>& messages() { return messages_; }

@@ -263,7 +263,7 @@ LiveSearch::~LiveSearch() = default;
 
 void LiveSearch::take(const BeamChunk& chunk) { impl_->gatherer.take(chunk, impl_->wait); }
 
-BeamPlace LiveSearch::place(const BeamChunk& next) {
+BeamDestination LiveSearch::place(const BeamChunk& next) {
   return impl_->gatherer.place(next, impl_->wait);
 }
 

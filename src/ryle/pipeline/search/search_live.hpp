@@ -60,7 +60,7 @@ class LiveSearch final : public BeamConsumer {
   ~LiveSearch() override;
 
   void take(const BeamChunk& chunk) override;
-  BeamPlace place(const BeamChunk& next) override;
+  BeamDestination place(const BeamChunk& next) override;
   void finish(RunSummary& summary) override;
   bool failed() const override;
   bool wants_host_values() const override;

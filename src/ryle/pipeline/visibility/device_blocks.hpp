@@ -28,16 +28,16 @@ class DeviceBlocks {
   std::int64_t copied_bytes() const { return copied_bytes_; }
 
  private:
-  struct Place {
+  struct Slot {
     Queue queue;  // that copies
     Event copied;
     Buffer<std::byte> memory;
     const std::byte* data = nullptr;  // of this gulp, once it is there
   };
-  Place& place_of(const Queue& queue);
+  Slot& slot_of(const Queue& queue);
 
   ConstBlockView host_;
-  std::vector<Place> places_;  // one a device
+  std::vector<Slot> slots_;  // one a device
   std::int64_t copied_bytes_ = 0;
 };
 

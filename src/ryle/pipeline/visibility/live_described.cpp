@@ -112,7 +112,7 @@ DescribedSourceConfig live_described_config(const ObservationConfig& config, std
   d.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
   static_cast<ReceiverConfig&>(d) = receiver_config(config);
   if (is_recorded_stream(s)) d.stream = stream_shape(s, d);
-  if (is_standard(s) && !d.stream) d.refused_text = frame_text(s);
+  if (is_standard(s) && !d.stream) d.rejected_text = frame_text(s);
   described_source_chunk_bytes(d);  // what does not fit is found before anything is opened
   return d;
 }

@@ -68,8 +68,8 @@ SpeadHeaps::~SpeadHeaps() {
 }
 
 std::string SpeadHeaps::trouble() const {
-  if (refused_ == 0) return "";
-  return fmt::format("{} of {} datagrams could not be sent to {}: {}", refused_, datagrams_,
+  if (rejected_ == 0) return "";
+  return fmt::format("{} of {} datagrams could not be sent to {}: {}", rejected_, datagrams_,
                      endpoint_, std::strerror(last_error_));
 }
 
@@ -92,7 +92,7 @@ void SpeadHeaps::send_datagram(std::size_t n_bytes) {
     if (errno != EINTR && errno != ECONNREFUSED) break;
   }
   last_error_ = errno;
-  ++refused_;
+  ++rejected_;
 }
 
 void SpeadHeaps::send(std::span<const Item> items) {

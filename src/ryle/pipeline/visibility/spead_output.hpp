@@ -49,7 +49,7 @@ class SpeadHeaps {
   Socket socket_;
   std::vector<std::byte> heap_, datagram_;
   std::uint64_t counter_ = 0;
-  std::int64_t datagrams_ = 0, refused_ = 0;
+  std::int64_t datagrams_ = 0, rejected_ = 0;
   int last_error_ = 0;
   Clock::time_point next_;
 };

@@ -38,18 +38,22 @@ constexpr int kSmallBeamsBlocks = 5;
 /// Groups on their way to shared memory, kStages - 1 of them ahead of the one worked on.
 template <class Loader, int kStages>
 struct RingAhead {
-  using Piece = typename Loader::Piece;
-  static constexpr int kBytes = kStages * Loader::kPieces * 32 * static_cast<int>(sizeof(Piece));
+  using Vector = typename Loader::Vector;
+  static constexpr int kBytes = kStages * Loader::kPieces * 32 * static_cast<int>(sizeof(Vector));
   Loader next;
   const FusedArgs& a;
   const std::uint8_t* samples;
-  Piece* ring;  // [stage][piece][place of a lane]
+  Vector* ring;  // [stage][piece][place of a lane]
   int end, lane;
   int stage = 0;
 
   __device__ RingAhead(const FusedArgs& args, const std::uint8_t* samples_, int first, int end_,
                        int lane_, std::byte* memory)
-      : a(args), samples(samples_), ring(reinterpret_cast<Piece*>(memory)), end(end_), lane(lane_) {
+      : a(args),
+        samples(samples_),
+        ring(reinterpret_cast<Vector*>(memory)),
+        end(end_),
+        lane(lane_) {
     for (int s = 0; s < kStages - 1; ++s) fetch(first + s * kWarps, s);
   }
   __device__ void fetch(int group, int to) {
@@ -64,8 +68,8 @@ struct RingAhead {
           __cvta_generic_to_shared(ring + to * Loader::kPieces * 32 + Loader::place(other)));
 #pragma unroll
       for (int k = 0; k < Loader::kPieces; ++k) {
-        constexpr int kStep = 32 * static_cast<int>(sizeof(Piece));
-        if constexpr (sizeof(Piece) == 16) {
+        constexpr int kStep = 32 * static_cast<int>(sizeof(Vector));
+        if constexpr (sizeof(Vector) == 16) {
           asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address + k * kStep),
                        "l"(from[k])
                        : "memory");

@@ -35,8 +35,8 @@ __device__ inline Columns sixteenfold(uint2 b) {
 struct Pairs4 {
   static constexpr float kUnit = 1.0f / 16;
   static constexpr int kPieces = 4;
-  using Piece = uint4;
-  Piece raw[kPieces];
+  using Vector = uint4;
+  Vector raw[kPieces];
   /// Lanes fetch for each other where that makes whole lines of 128 bytes: lane `fetched_for` has
   /// what this one fetches, at `place` of 32 (no bank twice, neither way).
   __device__ static int fetched_for(int lane) { return (lane & 7) * 4 + (lane >> 3); }
@@ -58,7 +58,7 @@ struct Pairs4 {
                        int lane) {
 #pragma unroll
     for (int p = 0; p < kPieces; ++p)
-      raw[p] = __ldg(reinterpret_cast<const Piece*>(address(a, channel, group, step, lane, p)));
+      raw[p] = __ldg(reinterpret_cast<const Vector*>(address(a, channel, group, step, lane, p)));
   }
   __device__ static unsigned word(const uint4& v, int k) {
     return k == 0 ? v.x : k == 1 ? v.y : k == 2 ? v.z : v.w;
@@ -76,8 +76,8 @@ struct Pairs4 {
 struct Spectra4 {
   static constexpr float kUnit = 1.0f / 16;
   static constexpr int kPieces = 8;
-  using Piece = uint2;
-  Piece raw[kPieces];
+  using Vector = uint2;
+  Vector raw[kPieces];
   __device__ static int fetched_for(int lane) { return lane; }
   __device__ static int place(int lane) { return lane; }
   __device__ static const std::uint8_t* address(const FusedArgs& a, const std::uint8_t* channel,
@@ -91,7 +91,7 @@ struct Spectra4 {
                        int lane) {
 #pragma unroll
     for (int j = 0; j < kPieces; ++j)
-      raw[j] = __ldg(reinterpret_cast<const Piece*>(address(a, channel, group, step, lane, j)));
+      raw[j] = __ldg(reinterpret_cast<const Vector*>(address(a, channel, group, step, lane, j)));
   }
   __device__ uint2 packed(int j) const { return raw[j]; }
   __device__ Columns tile(int j) const { return sixteenfold(packed(j)); }

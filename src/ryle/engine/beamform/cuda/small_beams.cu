@@ -157,7 +157,7 @@ struct IntegratedRun {
 };
 
 /// Powers of pieces of 8 spectra, added as tiles go by.
-struct Pieces {
+struct OctetPowers {
   float sum[2][2] = {};
   template <int H, class E>
   __device__ void half(const E&, const int (&re)[4][4], const int (&im)[4][4], std::byte*) {
@@ -327,7 +327,7 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
         for (int half = 0; half < kRunGroups; ++half) {
           Loader pieces;
           half_of(pieces, half);
-          Pieces powers;
+          OctetPowers powers;
           multiply_small_beams<kRows>(e, w, pieces, powers, staging);
           run.add(e, half, powers.sum);
         }

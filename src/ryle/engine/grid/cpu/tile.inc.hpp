@@ -130,13 +130,12 @@ void load_rows(const TileSamples& s, std::int64_t first, std::int64_t n, std::in
 }
 
 // A stretch of rows that are loaded together: neighbours in memory, or picked one by one.
-struct Piece {
+struct RowRun {
   std::int64_t row;
   int n;
   bool together;
 };
-RYLE_INLINE int pieces_of(const std::uint32_t* list, std::int64_t k0, std::int64_t k1,
-                          Piece* pieces) {
+RYLE_INLINE int runs_of(const std::uint32_t* list, std::int64_t k0, std::int64_t k1, RowRun* runs) {
   constexpr int kLanes = kLanesOf<float>;
   int n = 0;
   for (std::int64_t k = k0; k < k1;) {
@@ -148,8 +147,8 @@ RYLE_INLINE int pieces_of(const std::uint32_t* list, std::int64_t k0, std::int64
       while (run < left && list[k + run] == list[k] + static_cast<unsigned>(run)) ++run;
     }
     const bool together = run == left || 2 * run >= kLanes;
-    pieces[n] = {k, together ? run : left, together};
-    k += pieces[n++].n;
+    runs[n] = {k, together ? run : left, together};
+    k += runs[n++].n;
   }
   return n;
 }
@@ -163,28 +162,28 @@ bool load_turned(const TileSamples& s, std::int64_t first, std::int64_t n, std::
   VecF bad[4] = {};                   // 0 or NaN
   for (std::int64_t k0 = 0; k0 < s.n; k0 += kRows) {
     const std::int64_t k1 = k0 + kRows < s.n ? k0 + kRows : s.n;
-    Piece pieces[kRows];
-    const int n_pieces = pieces_of(s.list, k0, k1, pieces);
+    RowRun runs[kRows];
+    const int n_runs = runs_of(s.list, k0, k1, runs);
     for (std::int64_t c0 = 0; c0 < padded; c0 += kLanes) {
       const int here = n - c0 < kLanes ? static_cast<int>(n - c0) : kLanes;
       const float* const from = s.values + (first + c0) * s.channel_stride;
-      for (const Piece* piece = pieces; piece != pieces + n_pieces; ++piece) {
-        const std::uint32_t* list = s.list + piece->row;
+      for (const RowRun* run = runs; run != runs + n_runs; ++run) {
+        const std::uint32_t* list = s.list + run->row;
         VecF v[kLanes];
-        if (piece->together) {
+        if (run->together) {
 #pragma GCC unroll 16
           for (int c = 0; c < kLanes; ++c)
-            v[c] = c < here ? load_some(from + c * s.channel_stride + list[0], piece->n) : VecF{};
+            v[c] = c < here ? load_some(from + c * s.channel_stride + list[0], run->n) : VecF{};
         } else {
 #pragma GCC unroll 16
           for (int c = 0; c < kLanes; ++c)
-            v[c] = c < here ? gather(from + c * s.channel_stride, list, piece->n) : VecF{};
+            v[c] = c < here ? gather(from + c * s.channel_stride, list, run->n) : VecF{};
         }
 #pragma GCC unroll 16
         for (int c = 0; c < kLanes; ++c) bad[c % 4] += v[c] * 0.0F;
         turn(v);
-        // Rows beyond the piece are those of the next one, or of nobody.
-        float* to = data + piece->row * padded + c0;
+        // Rows beyond the run are those of the next one, or of nobody.
+        float* to = data + run->row * padded + c0;
         for (int r = 0; r < kLanes; ++r) store(to + r * padded, v[r]);
       }
     }

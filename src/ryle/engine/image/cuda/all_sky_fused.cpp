@@ -125,12 +125,12 @@ struct Quad {
   Groups groups{};
 };
 /// What a thread block lays on the grids.
-struct Share {
+struct Partition {
   std::vector<Quad> quads;  // as warps take them
   int n_groups = 0;
 };
-struct Shares {
-  std::array<Share, kFusedBlocks> share;
+struct Partitions {
+  std::array<Partition, kFusedBlocks> partition;
   std::vector<int> empty;
 };
 
@@ -206,8 +206,8 @@ std::vector<Quad> dealt_to_warps(std::vector<Quad> quads, const FusedTables& tab
 }
 
 // Quads are dealt out longest first, each to the block that has least to do.
-Shares shares_of(const std::vector<Visit>& visits, const FusedTables& tables) {
-  Shares shares;
+Partitions partitions_of(const std::vector<Visit>& visits, const FusedTables& tables) {
+  Partitions partitions;
   std::vector<Tile> tiles;
   for (int t = 0; t < kTiles * tables.n_rows / kTile; ++t) {
     if (t % kTiles >= tables.n_tile_columns * kTileCells / kTile) continue;
@@ -220,7 +220,7 @@ Shares shares_of(const std::vector<Visit>& visits, const FusedTables& tables) {
       tile.visits[v->fold].push_back(*v);
     }
     if (begin == end) {
-      shares.empty.push_back(tile.at);
+      partitions.empty.push_back(tile.at);
     } else {
       tile.groups = groups_of(tile);
       tiles.push_back(std::move(tile));
@@ -228,20 +228,20 @@ Shares shares_of(const std::vector<Visit>& visits, const FusedTables& tables) {
   }
   auto quads = quads_of(std::move(tiles));
   sort_by_cost(quads);
-  std::array<std::vector<Quad>, kFusedBlocks> of_share;
+  std::array<std::vector<Quad>, kFusedBlocks> of_partition;
   std::array<double, kFusedBlocks> load{};
   for (auto& quad : quads) {
     const auto minimum =
         static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
     load[minimum] += cost_of(quad);
-    of_share[minimum].push_back(std::move(quad));
+    of_partition[minimum].push_back(std::move(quad));
   }
-  for (std::size_t h = 0; h < of_share.size(); ++h) {
-    auto& share = shares.share[h];
-    share.quads = dealt_to_warps(std::move(of_share[h]), tables);
-    for (const auto& quad : share.quads) share.n_groups += n_groups_of(quad.groups);
+  for (std::size_t h = 0; h < of_partition.size(); ++h) {
+    auto& partition = partitions.partition[h];
+    partition.quads = dealt_to_warps(std::move(of_partition[h]), tables);
+    for (const auto& quad : partition.quads) partition.n_groups += n_groups_of(quad.groups);
   }
-  return shares;
+  return partitions;
 }
 
 // Weights of a visit on the cells of its tile, with the sign (-1)^(x + y) that moves direction 0 to
@@ -262,8 +262,8 @@ void put_weights(const AllSkyConfig& config, const Visit& visit, const AntennaCe
   }
 }
 
-void put_share(const AllSkyConfig& config, const ArrayOfUsed& array, const Share& share,
-               const std::vector<AntennaCells>& cells, std::size_t at, FusedTables& tables) {
+void put_partition(const AllSkyConfig& config, const ArrayOfUsed& array, const Partition& partition,
+                   const std::vector<AntennaCells>& cells, std::size_t at, FusedTables& tables) {
   const auto n_rounds = static_cast<std::size_t>(tables.n_rounds);
   std::size_t group = 0;
   const auto put = [&](const std::vector<Visit>& visits, std::size_t abreast) {
@@ -276,8 +276,8 @@ void put_share(const AllSkyConfig& config, const ArrayOfUsed& array, const Share
                   &tables.weights[(round * kAbreast + abreast) * 2 * kTile]);
     }
   };
-  for (std::size_t q = 0; q < share.quads.size(); ++q) {
-    const auto& quad = share.quads[q];
+  for (std::size_t q = 0; q < partition.quads.size(); ++q) {
+    const auto& quad = partition.quads[q];
     FusedTile* entry =
         &tables.tiles[(at * static_cast<std::size_t>(tables.n_quads) + q) * kAbreast];
     for (std::size_t k = 0; k < kAbreast; ++k) {
@@ -356,13 +356,13 @@ FusedTables fused_tables(const AllSkyConfig& config, const ArrayOfUsed& array,
     tables.n_tile_columns =
         std::max({tables.n_tile_columns, (eights(box.n_columns) + 1) / 2 * 2, 4});
   }
-  std::vector<Shares> shares;
+  std::vector<Partitions> partitions;
   for (const auto& each : visits) {
-    shares.push_back(shares_of(each, tables));
-    tables.n_empty = std::max(tables.n_empty, static_cast<int>(shares.back().empty.size()));
-    for (const auto& share : shares.back().share) {
-      tables.n_quads = std::max(tables.n_quads, static_cast<int>(share.quads.size()));
-      tables.n_rounds = std::max(tables.n_rounds, share.n_groups * kFusedUnroll);
+    partitions.push_back(partitions_of(each, tables));
+    tables.n_empty = std::max(tables.n_empty, static_cast<int>(partitions.back().empty.size()));
+    for (const auto& partition : partitions.back().partition) {
+      tables.n_quads = std::max(tables.n_quads, static_cast<int>(partition.quads.size()));
+      tables.n_rounds = std::max(tables.n_rounds, partition.n_groups * kFusedUnroll);
     }
   }
   tables.fits = fused_shared_bytes(tables) <= max_shared_bytes;
@@ -377,10 +377,10 @@ FusedTables fused_tables(const AllSkyConfig& config, const ArrayOfUsed& array,
   for (std::size_t c = 0; c < channels; ++c) {
     const auto cells = antenna_cells(config, static_cast<std::int64_t>(c));
     for (std::size_t h = 0; h < kFusedBlocks; ++h) {
-      put_share(config, array, shares[c].share[h], cells, kFusedBlocks * c + h, tables);
+      put_partition(config, array, partitions[c].partition[h], cells, kFusedBlocks * c + h, tables);
     }
-    for (std::size_t k = 0; k < shares[c].empty.size(); ++k) {
-      tables.empty[c * n_empty + k] = static_cast<std::uint32_t>(shares[c].empty[k]);
+    for (std::size_t k = 0; k < partitions[c].empty.size(); ++k) {
+      tables.empty[c * n_empty + k] = static_cast<std::uint32_t>(partitions[c].empty[k]);
     }
   }
   return tables;

@@ -302,11 +302,11 @@ __global__ void __launch_bounds__(kMomentThreads)
 }
 
 /// Columns that statistics come from, as they lie in shared memory: whole eights.
-struct RowPiece {
+struct RowSpan {
   std::int64_t first;
   int n_eights, begin, end;  // columns [begin, end) of them count
 };
-__host__ __device__ inline RowPiece row_piece(const DeviceInput& in) {
+__host__ __device__ inline RowSpan row_span(const DeviceInput& in) {
   const std::int64_t first = in.stat_first / 8 * 8, end = in.stat_end < first ? first : in.stat_end;
   return {first, static_cast<int>((end - first + 7) / 8), static_cast<int>(in.stat_first - first),
           static_cast<int>(end - first)};
@@ -320,9 +320,8 @@ struct StatRow {
 
 /// body(eight) where all of its columns count, else of(value) for those that do.
 template <class T, class Body, class Value>
-__device__ __forceinline__ void for_eights(const T* row, const RowPiece& piece,
-                                           const StatRow& cells, const Body& body,
-                                           const Value& of) {
+__device__ __forceinline__ void for_eights(const T* row, const RowSpan& piece, const StatRow& cells,
+                                           const Body& body, const Value& of) {
   for (int k = static_cast<int>(threadIdx.x); k < piece.n_eights;
        k += static_cast<int>(blockDim.x)) {
     if (cells.good != nullptr && cells.good[(piece.first + 8 * k) / 64 - cells.first] == 0)
@@ -337,7 +336,7 @@ __device__ __forceinline__ void for_eights(const T* row, const RowPiece& piece,
 }
 
 template <bool kNarrow, class T>
-__device__ void sum_row(const T* row, const RowPiece& piece, const StatRow& cells,
+__device__ void sum_row(const T* row, const RowSpan& piece, const StatRow& cells,
                         const TrialStart& t, TrialMoments* moments) {
   Sums<kNarrow> sums{t.center, t.clip};
   for_eights(
@@ -358,7 +357,7 @@ __device__ __forceinline__ void add_pairs(const PairSums& pairs, int n, Sums<tru
   sums.squares += m.squares;
 }
 
-__device__ void sum_row_of_pairs(const std::uint16_t* row, const RowPiece& piece,
+__device__ void sum_row_of_pairs(const std::uint16_t* row, const RowSpan& piece,
                                  const StatRow& cells, const TrialStart& t, TrialMoments* moments) {
   Sums<true> sums{t.center, t.clip};
   PairSums pairs(t.center, t.clip);
@@ -386,7 +385,7 @@ __global__ void __launch_bounds__(kStatRowThreads)
   __shared__ std::uint8_t good[kMaxRow_bytes / 2 / 64 + 2];
   auto* row = reinterpret_cast<T*>(row_memory);
   const int trial = static_cast<int>(blockIdx.x), n_threads = static_cast<int>(blockDim.x);
-  const RowPiece piece = row_piece(in);
+  const RowSpan piece = row_span(in);
   constexpr int kPerEight = static_cast<int>(sizeof(T)) / 2;  // pieces of 16 bytes
   const auto* from = reinterpret_cast<const uint4*>(series_of<T>(in, trial) + piece.first);
   auto* to = reinterpret_cast<uint4*>(row);
@@ -495,7 +494,7 @@ bool takes_rows(const DeviceInput& in) {
 }
 template <class T>
 void launch_rows(const LevelWork& work, cudaStream_t stream) {
-  const RowPiece piece = row_piece(work.in);
+  const RowSpan piece = row_span(work.in);
   const std::size_t bytes = 8 * sizeof(T) * static_cast<std::size_t>(piece.n_eights);
   const int threads = bytes > kShortRow_bytes ? kStatRowThreads : kStatRowThreads / 2;
   start_and_sum_row<T><<<static_cast<unsigned>(work.in.n_trials), threads, bytes, stream>>>(

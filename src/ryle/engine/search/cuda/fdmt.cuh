@@ -17,7 +17,7 @@
 ///              of codes: [channel][sample]       uint8          6-bit codes
 ///   w.tiles    [tile]                            Tile           rows of one node that a thread block makes
 ///   w.inputs   [input of a tile]                 Input          which rows to bring, from which word on
-///   w.steps    [group of rows][piece]            Piece          where each row begins in each part
+///   w.steps    [group of rows][piece]            RowOffsets          where each row begins in each part
 ///   w.out      [row][word], or                   2 x uint16     rows for the next pass
 ///              [trial][sample] of the last pass  uint16         sums
 ///

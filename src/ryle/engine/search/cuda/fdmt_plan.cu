@@ -115,7 +115,7 @@ class CudaTree final : public Dedisperser {
     Buffer<Tile> tiles;
     Buffer<Input> inputs;
     Buffer<CodeInput> code_inputs;
-    Buffer<Piece> steps;
+    Buffer<RowOffsets> steps;
     std::int64_t longest = 0;
     int zeros = -1, steps_at = 0, shared_bytes = 0;
     bool codes = false;

@@ -230,7 +230,7 @@ class Planner {
   static std::int32_t step_bytes(bool codes, std::size_t n_rows, std::size_t n_parts) {
     const std::size_t n_groups = codes ? n_rows : (n_rows + kGroupRows - 1) / kGroupRows;
     const std::size_t pieces = codes ? 3 : 2 + (n_parts + 1) / 2 * 2;
-    return static_cast<std::int32_t>(n_groups * pieces * sizeof(Piece));
+    return static_cast<std::int32_t>(n_groups * pieces * sizeof(RowOffsets));
   }
   /// Whether a tile fits, beside what is largest in its pass: steps of all tiles begin at one
   /// place.
@@ -262,7 +262,7 @@ class Planner {
     for (std::size_t first = 0; first < rows.size(); first += kGroupRows, ++tile.n_groups) {
       // Slots beyond the last row repeat it, unwritten.
       std::array<std::size_t, kGroupRows> slot{};
-      Piece head{}, row{};
+      RowOffsets head{}, row{};
       head.v[1] = static_cast<std::uint32_t>(of_node.at(rows[first].sweep).low);
       for (std::size_t r = 0; r < kGroupRows; ++r) {
         slot[r] = std::min(first + r, rows.size() - 1);
@@ -272,9 +272,9 @@ class Planner {
         head.v[1] = std::min(head.v[1], static_cast<std::uint32_t>(of_slot.low));
         head.v[2] = std::max(head.v[2], static_cast<std::uint32_t>(of_slot.high));
       }
-      std::vector<Piece> pieces;
+      std::vector<RowOffsets> pieces;
       const auto starts_in = [&](std::size_t part) {
-        Piece piece{};
+        RowOffsets piece{};
         for (std::size_t r = 0; r < kGroupRows; ++r)
           piece.v[r] = static_cast<std::uint32_t>(starts[slot[r]][part]);
         return piece;
@@ -290,7 +290,7 @@ class Planner {
       pass.steps.insert(pass.steps.end(), pieces.begin(), pieces.end());
     }
   }
-  static unsigned kind_of(const Piece& starts) {
+  static unsigned kind_of(const RowOffsets& starts) {
     unsigned kind = 0;
     for (std::size_t r = 0; r + 1 < kGroupRows; ++r)
       if (starts.v[r] != starts.v[r + 1]) kind |= 1u << r;
@@ -335,7 +335,7 @@ class Planner {
 
   static void place_zeros(Pass& pass) {
     if (!pass.odd) return;
-    for (Piece& piece : pass.steps)
+    for (RowOffsets& piece : pass.steps)
       for (std::uint32_t& v : piece.v)
         if (v == static_cast<std::uint32_t>(kZeros))
           v = static_cast<std::uint32_t>(pass.input_bytes);

@@ -55,7 +55,7 @@ static_assert(sizeof(Tile) % 16 == 0);
 /// in the other, bytes of shared memory. Bit r of a kind is set where row r + 1 begins elsewhere
 /// than row r in either part; else they share the load. Of codes, a row: {row, as above, 0} and
 /// where it begins in its eight channels.
-struct Piece {
+struct RowOffsets {
   std::uint32_t v[4];
 };
 
@@ -70,7 +70,7 @@ struct Work {
   std::int64_t n_outputs;  ///< sums of the root
   const Tile* tiles;
   const void* inputs;
-  const Piece* steps;
+  const RowOffsets* steps;
   int n_tiles;
   int n_times;   ///< blocks of any tile in this launch
   bool back;     ///< the last first: what the pass before has just written is still in the cache
@@ -92,7 +92,7 @@ struct Pass {
   std::vector<Tile> tiles;
   std::vector<Input> inputs;
   std::vector<CodeInput> code_inputs;
-  std::vector<Piece> steps;
+  std::vector<RowOffsets> steps;
   std::int64_t n_rows = 0;
   std::int64_t longest = 0;             ///< words that any tile has beyond `half`
   int input_bytes = 0, step_bytes = 0;  ///< of the largest tile

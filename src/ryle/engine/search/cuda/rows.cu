@@ -15,29 +15,29 @@ constexpr int kWarpsOfRows = 8;
 struct RowSides {
   std::uint8_t* to;
   const std::uint8_t* from;
-  std::int64_t to_outer, to_inner, from_outer, from_inner, n_rows, n_inner, n_pieces;
+  std::int64_t to_outer, to_inner, from_outer, from_inner, n_rows, n_inner, n_words;
 };
 
-/// Copies a row by a warp. Piece: 1, 4 or 16 bytes, what the alignment allows.
-template <class Piece>
+/// Copies a row by a warp. Word: 1, 4 or 16 bytes, what the alignment allows.
+template <class Word>
 __global__ void copy_kernel(const RowSides r) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarpsOfRows + threadIdx.x / 32;
   if (row >= r.n_rows) return;
   const std::int64_t outer = row / r.n_inner, inner = row % r.n_inner;
-  auto* to = reinterpret_cast<Piece*>(r.to + outer * r.to_outer + inner * r.to_inner);
+  auto* to = reinterpret_cast<Word*>(r.to + outer * r.to_outer + inner * r.to_inner);
   const auto* from =
-      reinterpret_cast<const Piece*>(r.from + outer * r.from_outer + inner * r.from_inner);
-  for (std::int64_t k = threadIdx.x % 32; k < r.n_pieces; k += 32) to[k] = from[k];
+      reinterpret_cast<const Word*>(r.from + outer * r.from_outer + inner * r.from_inner);
+  for (std::int64_t k = threadIdx.x % 32; k < r.n_words; k += 32) to[k] = from[k];
 }
 
 /// Fills a row by a warp.
-template <class Piece>
-__global__ void fill_kernel(const RowSides r, const Piece value) {
+template <class Word>
+__global__ void fill_kernel(const RowSides r, const Word value) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarpsOfRows + threadIdx.x / 32;
   if (row >= r.n_rows) return;
   auto* to =
-      reinterpret_cast<Piece*>(r.to + row / r.n_inner * r.to_outer + row % r.n_inner * r.to_inner);
-  for (std::int64_t k = threadIdx.x % 32; k < r.n_pieces; k += 32) to[k] = value;
+      reinterpret_cast<Word*>(r.to + row / r.n_inner * r.to_outer + row % r.n_inner * r.to_inner);
+  for (std::int64_t k = threadIdx.x % 32; k < r.n_words; k += 32) to[k] = value;
 }
 
 /// weights[trial][cell] = sums[trial][cell] / full. A thread block a trial.
@@ -97,17 +97,16 @@ unsigned blocks_of(const RowSides& r) {
 
 /// Greatest power of two up to 16 that divides all addresses.
 int alignment_of(const RowSides& r) {
-  const std::uint64_t all = reinterpret_cast<std::uintptr_t>(r.to) |
-                            reinterpret_cast<std::uintptr_t>(r.from) |
-                            static_cast<std::uint64_t>(r.to_outer | r.to_inner | r.from_outer |
-                                                       r.from_inner | r.n_pieces);
+  const std::uint64_t all =
+      reinterpret_cast<std::uintptr_t>(r.to) | reinterpret_cast<std::uintptr_t>(r.from) |
+      static_cast<std::uint64_t>(r.to_outer | r.to_inner | r.from_outer | r.from_inner | r.n_words);
   return all % 16 == 0 ? 16 : all % 4 == 0 ? 4 : 1;
 }
 
-template <class Piece>
+template <class Word>
 void launch_copy(RowSides r, cudaStream_t stream) {
-  r.n_pieces /= static_cast<std::int64_t>(sizeof(Piece));
-  copy_kernel<Piece><<<blocks_of(r), 32 * kWarpsOfRows, 0, stream>>>(r);
+  r.n_words /= static_cast<std::int64_t>(sizeof(Word));
+  copy_kernel<Word><<<blocks_of(r), 32 * kWarpsOfRows, 0, stream>>>(r);
   RYLE_CUDA_LAUNCHED("copy of rows");
 }
 
@@ -116,7 +115,7 @@ void launch_copy(RowSides r, cudaStream_t stream) {
 void copy_rows(Queue& queue, const DeviceRows& rows, const void* from, std::int64_t from_outer,
                std::int64_t from_inner) {
   const RowSides r = sides_of(rows, from, from_outer, from_inner);
-  if (r.n_rows == 0 || r.n_pieces == 0) return;
+  if (r.n_rows == 0 || r.n_words == 0) return;
   const cuda::DeviceScope scope(cuda::device_of(queue));
   const auto stream = cuda::stream_of(queue);
   switch (alignment_of(r)) {
@@ -144,7 +143,7 @@ void transfer_rows(Queue& queue, const DeviceRows& rows, const void* from, std::
 
 void fill_rows(Queue& queue, const DeviceRows& rows, std::uint8_t value) {
   const RowSides r = sides_of(rows, nullptr, 0, 0);
-  if (r.n_rows == 0 || r.n_pieces == 0) return;
+  if (r.n_rows == 0 || r.n_words == 0) return;
   const cuda::DeviceScope scope(cuda::device_of(queue));
   fill_kernel<std::uint8_t>
       <<<blocks_of(r), 32 * kWarpsOfRows, 0, cuda::stream_of(queue)>>>(r, value);
@@ -153,8 +152,8 @@ void fill_rows(Queue& queue, const DeviceRows& rows, std::uint8_t value) {
 
 void fill_rows(Queue& queue, const DeviceRows& rows, float value) {
   RowSides r = sides_of(rows, nullptr, 0, 0);
-  if (r.n_rows == 0 || r.n_pieces == 0) return;
-  r.n_pieces /= 4;
+  if (r.n_rows == 0 || r.n_words == 0) return;
+  r.n_words /= 4;
   const cuda::DeviceScope scope(cuda::device_of(queue));
   fill_kernel<float><<<blocks_of(r), 32 * kWarpsOfRows, 0, cuda::stream_of(queue)>>>(r, value);
   RYLE_CUDA_LAUNCHED("fill of rows");
