@@ -11,6 +11,7 @@
 #include "ryle/ingest/source.hpp"
 #include "ryle/pipeline/base/beam_summary.hpp"
 #include "ryle/pipeline/base/image_summary.hpp"
+#include "ryle/pipeline/base/product_hooks.hpp"
 #include "ryle/pipeline/base/voltage_summary.hpp"
 
 /// What a run tells while it works and when it has ended.
@@ -53,6 +54,7 @@ struct RunOptions {
   std::atomic<int>* stop = nullptr;  ///< number of signals seen: 1 = close, drain, publish
   std::function<void(const Progress&)> on_progress;
   double progress_interval_s = 1;
+  ProductHooks hooks;
 };
 
 /// What a run did; `ryle run --json` ends with it.

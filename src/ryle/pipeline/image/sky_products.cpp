@@ -114,11 +114,13 @@ void require_sky_outputs(const ObservationConfig& config) {
 }
 
 SkyProducts::SkyProducts(const ObservationConfig& config, Observation observation,
-                         SkyMetadata metadata, std::function<void(const ImageEvent&)> on_event)
+                         SkyMetadata metadata, std::function<void(const ImageEvent&)> on_event,
+                         ImageHook on_image)
     : config_(config),
       observation_(std::move(observation)),
       metadata_(std::move(metadata)),
-      on_event_(std::move(on_event)) {
+      on_event_(std::move(on_event)),
+      on_image_(std::move(on_image)) {
   if (metadata_.images_per_stack > 1)
     stack_ = std::make_unique<SkyStack>(metadata_.sky, metadata_.plane);
   make_parent(in_directory(config_, "x"));
@@ -272,6 +274,7 @@ void SkyProducts::emit(const SkyImage& image) {
   if (!config_.image.hdf5.empty()) run_or_abandon([&] { write_cube(image); });
   run_or_abandon([&] { write_pictures(image); });
   ++images_written_;
+  if (on_image_) on_image_(image, observation_);
 }
 
 void SkyProducts::find_peak(const SkyImage& image) {

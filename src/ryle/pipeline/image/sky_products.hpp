@@ -15,6 +15,7 @@
 #include "ryle/io/image/light_curve.hpp"
 #include "ryle/math/image_trigger.hpp"
 #include "ryle/pipeline/base/image_summary.hpp"
+#include "ryle/pipeline/base/product_hooks.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/image/sky_chain.hpp"
 #include "ryle/pipeline/image/sky_stack.hpp"
@@ -48,8 +49,9 @@ void require_sky_outputs(const ObservationConfig& config);
 class SkyProducts {
  public:
   /// @param on_event is told of every event of the trigger, after it is stored; may be empty
+  /// @param on_image gets every image, or stack of them, after it is written; may be empty
   SkyProducts(const ObservationConfig& config, Observation observation, SkyMetadata metadata,
-              std::function<void(const ImageEvent&)> on_event = {});
+              std::function<void(const ImageEvent&)> on_event = {}, ImageHook on_image = {});
   ~SkyProducts();
 
   void write(const RawImages& raw);
@@ -115,6 +117,7 @@ class SkyProducts {
   std::unique_ptr<SkyMovie> movie_;
   std::unique_ptr<math::ImageTrigger> trigger_;
   std::function<void(const ImageEvent&)> on_event_;
+  ImageHook on_image_;
   struct Instant {
     std::int64_t start_tai_ns = 0;
     double length_s = 0;

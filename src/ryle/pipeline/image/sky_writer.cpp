@@ -4,8 +4,9 @@
 namespace ryle::pipeline {
 
 SkyWriter::SkyWriter(const ObservationConfig& config, Observation observation, SkyMetadata metadata,
-                     bool live, std::function<void(const ImageEvent&)> on_event)
-    : products_(config, std::move(observation), std::move(metadata), std::move(on_event)),
+                     bool live, std::function<void(const ImageEvent&)> on_event, ImageHook on_image)
+    : products_(config, std::move(observation), std::move(metadata), std::move(on_event),
+                std::move(on_image)),
       queue_(static_cast<std::size_t>(config.image.queue),
              live ? DropPolicy::drop_newest : DropPolicy::block) {
   thread_ = std::make_unique<StageThread>(

@@ -19,9 +19,10 @@ namespace ryle::pipeline {
 /// - Ends when finish() has drained the queue, or when writing throws: failed() then.
 class SkyWriter {
  public:
-  /// @param on_event as of SkyProducts
+  /// @param on_event, on_image as of SkyProducts
   SkyWriter(const ObservationConfig& config, Observation observation, SkyMetadata metadata,
-            bool live, std::function<void(const ImageEvent&)> on_event = {});
+            bool live, std::function<void(const ImageEvent&)> on_event = {},
+            ImageHook on_image = {});
   ~SkyWriter();
 
   void offer(RawImages&& raw) { queue_.offer(std::move(raw)); }

@@ -181,7 +181,7 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
   metadata.metadata.implementation = chain_->implementation();
   metadata.targets = targets_;
   writer_ = std::make_unique<SkyWriter>(config_, std::move(observation), std::move(metadata),
-                                        metadata_.live, on_event_);
+                                        metadata_.live, on_event_, on_image_);
 }
 
 // Something came from an input that never sent before.
@@ -335,6 +335,7 @@ RunSummary image_file(const ObservationConfig& config, const RunOptions& options
   const std::int64_t total = wanted_spectra(config, *reader);
   const SpectraMetadata metadata = spectra_metadata(*reader, recording->info(), total);
   SkyPath path(config, array, metadata, options.command_line);
+  path.set_on_image(options.hooks.on_image);
   measure_levels(*reader, path);
 
   RunSummary summary;

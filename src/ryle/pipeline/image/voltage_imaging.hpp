@@ -40,6 +40,8 @@ class SkyPath final : public SpectraNode {
   void set_on_event(std::function<void(const ImageEvent&)> on_event) {
     on_event_ = std::move(on_event);
   }
+  /// The same with every image.
+  void set_on_image(ImageHook on_image) { on_image_ = std::move(on_image); }
   void set_levels(const std::vector<double>& scale,
                   const std::vector<correlate::SamplerGain>& samplers) override;
 
@@ -76,6 +78,7 @@ class SkyPath final : public SpectraNode {
   SpectraMetadata metadata_;
   std::string command_line_;
   std::function<void(const ImageEvent&)> on_event_;
+  ImageHook on_image_;
   Cadence cadence_;
   Queue queue_;
   std::vector<WatchTarget> targets_;

@@ -40,6 +40,18 @@ std::vector<Queue> beam_queues(const ObservationConfig& config) {
   return queues;
 }
 
+/// Power for whoever asked for it as it is made.
+class HookedBeams final : public BeamConsumer {
+ public:
+  HookedBeams(const BeamHook& hook, const BeamStream& stream) : hook_(hook), stream_(stream) {}
+  void take(const BeamChunk& chunk) override { hook_(chunk, stream_); }
+  void finish(RunSummary& /*summary*/) override {}
+
+ private:
+  const BeamHook& hook_;
+  BeamStream stream_;
+};
+
 }  // namespace
 
 BeamNode::BeamNode(const ObservationConfig& config, const StreamBeams& beams, VoltageRing* ring,
@@ -173,6 +185,8 @@ std::vector<std::unique_ptr<BeamConsumer>> BeamNode::make_consumers(const BeamSt
        search_consumers(config_, stream, beams_.setup.file.array, options_.command_line, hooks(),
                         beam_devices(config_.runtime)))
     consumers.push_back(std::move(consumer));
+  if (options_.hooks.on_beams)
+    consumers.push_back(std::make_unique<HookedBeams>(options_.hooks.on_beams, stream));
   return consumers;
 }
 
@@ -180,6 +194,7 @@ SearchHooks BeamNode::hooks() {
   SearchHooks hooks;
   hooks.on_candidate = [this](const SearchCandidate& c, const std::string& beam) {
     ++candidates_;
+    if (options_.hooks.on_candidate) options_.hooks.on_candidate(c, beam);
     if (ring_ != nullptr && c.snr >= config_.voltages.trigger_snr)
       ring_->trigger({c.tai_ns, c.dm_pc_cm3, c.dm_error, c.width_s + 6 * c.scattering_s, c.snr,
                       beam, c.number});

@@ -184,10 +184,12 @@ Nodes make_nodes(const ObservationConfig& config, const ArrayLayout& array,
       node->set_on_event([voltages](const ImageEvent& event) {
         voltages->note_event(event.tai_ns, event.duration_s, event.snr);
       });
+    node->set_on_image(options.hooks.on_image);
     nodes.all.push_back(std::move(node));
   }
   if (visibilities && wants_visibilities(config)) {
     auto node = std::make_unique<SpectraDumps>(config, array, metadata, options.command_line);
+    node->set_on_dump(options.hooks.on_dump);
     nodes.visibilities = node.get();
     nodes.all.push_back(std::move(node));
   }

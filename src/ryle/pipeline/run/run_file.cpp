@@ -117,6 +117,7 @@ class FileRun {
         require_phase_center(config_, array_, info_.clock.epoch_tai_ns, info_.clock.seconds(total));
     if (!low.empty()) summary_.warnings.push_back(low);
     SamplePath path(config_, metadata, array_, false, options_.command_line);
+    path.set_on_dump(options_.hooks.on_dump);
     const Buffer<std::byte> buffer(recording_->samples_bytes(metadata.max_feed_ticks),
                                    path.memory());
     std::vector<AbsentSpan> absent;
@@ -174,6 +175,7 @@ class FileRun {
         make_nodes(config_, array_, metadata, beams ? &*beams : nullptr, nullptr, true, options_);
     if (nodes.visibilities == nullptr && makes_visibilities(config_)) {  // for their pictures
       auto node = std::make_unique<SpectraDumps>(config_, array_, metadata, options_.command_line);
+      node->set_on_dump(options_.hooks.on_dump);
       nodes.visibilities = node.get();
       nodes.all.push_back(std::move(node));
     }

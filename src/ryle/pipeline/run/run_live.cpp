@@ -247,6 +247,7 @@ class LiveRun final : public LivePath {
     samples_ = std::make_unique<SamplePath>(config_, metadata, array, is_real_time(config_),
                                             options_.command_line, use);
     require_memory(config_, planned_bytes_ + samples_->memory_bytes());
+    samples_->set_on_dump(options_.hooks.on_dump);
     SpectraMetadata spectra = samples_->spectra();
     require_voltage_ring(config_, spectra.frequency, spectra.clock.rate_hz.value());
     if (!use.visibilities && !use.nodes) samples_.reset();  // voltages alone need no channels

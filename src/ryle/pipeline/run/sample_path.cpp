@@ -121,7 +121,7 @@ void SamplePath::begin(const SampleClock& clock, Tick first) {
     applied.gains.emplace_back(g);
   fill_applied(observation, config_, applied);
   writer_ = std::make_unique<DumpWriter>(config_, DumpBuilder(std::move(builder)),
-                                         std::move(observation), marks_, live_);
+                                         std::move(observation), marks_, live_, on_dump_);
 }
 
 void SamplePath::feed(const void* samples, Tick first, std::int64_t n,

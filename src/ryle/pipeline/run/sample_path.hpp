@@ -55,6 +55,8 @@ class SamplePath {
 
   /// Labels for the sky picture, before the first feed().
   void set_marks(std::vector<SourceMark> marks) { marks_ = std::move(marks); }
+  /// Before the first feed().
+  void set_on_dump(DumpHook on_dump) { on_dump_ = std::move(on_dump); }
   /// Flux scale when the configuration has none (the simulator knows its own), before the first
   /// feed().
   void set_flux_scale(double jy_per_count2);
@@ -103,6 +105,7 @@ class SamplePath {
   bool live_;
   std::string command_line_;
   std::vector<SourceMark> marks_;
+  DumpHook on_dump_;
   std::vector<SpectraNode*> nodes_;
   std::vector<cf32> late_gains_;  // of the calibration, where the channelizer does not apply them
   bool begun_ = false, tracks_late_ = false;

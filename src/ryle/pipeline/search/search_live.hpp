@@ -7,14 +7,12 @@
 #include <vector>
 
 #include "ryle/pipeline/base/beam_chunk.hpp"
+#include "ryle/pipeline/base/product_hooks.hpp"
 #include "ryle/pipeline/search/search_settings.hpp"
 
 /// The search as the last stage of a live run: beam power -> blocks -> events of all beams ->
 /// products, in a thread of its own.
 namespace ryle::pipeline {
-
-/// Told of every candidate (no flags) and the name of its beam, on the thread of the search.
-using CandidateHook = std::function<void(const SearchCandidate&, const std::string& beam)>;
 
 struct LiveSearchConfig : SearchSettings {  // of its plan dm_max must be given
   double max_hits_per_s = SearchChainConfig{}.max_hits_per_s;

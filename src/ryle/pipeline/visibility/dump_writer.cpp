@@ -13,10 +13,12 @@
 namespace ryle::pipeline {
 
 DumpWriter::DumpWriter(const ObservationConfig& config, DumpBuilder builder,
-                       Observation observation, std::vector<SourceMark> marks, bool live)
+                       Observation observation, std::vector<SourceMark> marks, bool live,
+                       DumpHook on_dump)
     : builder_(std::move(builder)),
       observation_(std::move(observation)),
       products_(config, std::move(marks)),
+      on_dump_(std::move(on_dump)),
       bits_(config.channelize.bits),
       target_rms_lsb_(config.channelize.target_rms_lsb),
       queue_(static_cast<std::size_t>(config.runtime.dump_queue),
@@ -44,6 +46,7 @@ void DumpWriter::run() {
       note_loss(item->dump);
       products_.write(dump, observation_, item->dump.segment);
       ++dumps_written_;
+      if (on_dump_) on_dump_(dump, observation_);
     }
   } catch (...) {
     // The data path must not wait for a writer that is gone.

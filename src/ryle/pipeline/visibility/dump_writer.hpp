@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ryle/pipeline/base/product_hooks.hpp"
 #include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/visibility/dump_builder.hpp"
 #include "ryle/pipeline/visibility/product_set.hpp"
@@ -25,13 +26,13 @@ namespace ryle::pipeline {
 /// - Reads a bounded queue of raw dumps. Live, the newest dump is dropped when the queue is full,
 /// and
 ///   counted; offline, offer() waits (docs/design/ingest.md 8).
-/// - Hands dumps to ProductSet, which opens and publishes files.
+/// - Hands dumps to ProductSet, which opens and publishes files, then to the hook.
 /// - Ends when finish() has drained the queue, or when writing throws: failed() then.
 /// - What a gap left out of a dump is in its counts; the dump is written all the same.
 class DumpWriter {
  public:
   DumpWriter(const ObservationConfig& config, DumpBuilder builder, Observation observation,
-             std::vector<SourceMark> marks, bool live);
+             std::vector<SourceMark> marks, bool live, DumpHook on_dump = {});
   ~DumpWriter();
 
   /// requantiser_scale as FxChain::requantiser_scale().
@@ -81,6 +82,7 @@ class DumpWriter {
   DumpBuilder builder_;
   Observation observation_;
   ProductSet products_;
+  DumpHook on_dump_;
   std::int64_t bits_;
   double target_rms_lsb_;
   BoundedQueue<Item> queue_;

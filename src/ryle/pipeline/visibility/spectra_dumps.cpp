@@ -73,7 +73,7 @@ void SpectraDumps::begin(std::int64_t first, const SampleClock& clock) {
   fill_applied(observation, config_, applied);
   writer_ =
       std::make_unique<DumpWriter>(config_, DumpBuilder(std::move(builder)), std::move(observation),
-                                   std::vector<SourceMark>{}, metadata_.live);
+                                   std::vector<SourceMark>{}, metadata_.live, on_dump_);
 }
 
 std::int64_t SpectraDumps::room(std::int64_t first) {

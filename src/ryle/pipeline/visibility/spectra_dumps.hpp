@@ -34,6 +34,8 @@ class SpectraDumps final : public SpectraNode {
     metadata_.scale = scale;
     metadata_.samplers = samplers;
   }
+  /// Before the first feed().
+  void set_on_dump(DumpHook on_dump) { on_dump_ = std::move(on_dump); }
   /// Cut where dumps end.
   void feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
             const SampleClock& clock) override;
@@ -67,6 +69,7 @@ class SpectraDumps final : public SpectraNode {
   ArrayLayout array_;
   SpectraMetadata metadata_;
   std::string command_line_;
+  DumpHook on_dump_;
   std::string low_center_;  // a warning about the phase center, or ""
   Queue queue_;
   std::unique_ptr<SpectraChain> chain_;
