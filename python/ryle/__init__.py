@@ -20,13 +20,14 @@ from ._layout import Layout, read_layout
 from ._observation import Observation
 from ._search import Candidates, Dedispersed, Dedisperser, Fold, dedisperse, dm_trials, fold, search
 from ._spectra import Channelizer, Spectra, channelize, spectra
+from ._stream import BeamBlock, Candidate, Stream
 
 __version__: str = _ryle.version()
 
 __all__ = [
-    "Beamformer", "Beams", "Candidates", "Channelizer", "ConfigError", "Contents", "Correlator", "DataError", "Dedispersed",
+    "BeamBlock", "Beamformer", "Beams", "Candidate", "Candidates", "Channelizer", "ConfigError", "Contents", "Correlator", "DataError", "Dedispersed",
     "Dedisperser", "DeviceError", "Error", "Filterbank", "FitsImage", "Fold", "Gridder", "Image", "ImageCube", "Layout", "Map", "Observation",
-    "Recording", "Scans", "SkyImager", "Spectra", "UnsupportedError", "Visibilities", "VisibilityFile", "beamform", "channelize",
+    "Recording", "Scans", "SkyImager", "Spectra", "Stream", "UnsupportedError", "Visibilities", "VisibilityFile", "beamform", "channelize",
     "complex_codes", "complex_int8", "complex_int16", "correlate", "dedisperse", "dm_trials", "fold", "grid", "image",
     "image_samples", "implementations", "open", "open_recording", "read", "read_layout", "read_visibilities", "search", "spectra", "to_complex",
     "write",

@@ -16,7 +16,8 @@ Array = npt.NDArray[Any]
 complex_int8 = np.dtype([("re", np.int8), ("im", np.int8)])
 complex_int16 = np.dtype([("re", np.int16), ("im", np.int16)])
 
-_KDLCPU = 1
+_HOST = {1, 3, 11}  # kDLCPU, kDLCUDAHost, kDLROCMHost
+_DEVICES = {2: "CUDA", 13: "CUDA (managed)", 10: "ROCm", 8: "Metal", 14: "oneAPI"}
 
 
 def as_numpy(x: Any, name: str) -> Array:
@@ -27,10 +28,20 @@ def as_numpy(x: Any, name: str) -> Array:
                             f"flags=mask), or {name}.filled(numpy.nan) where NaN is absent")
         return x
     if hasattr(x, "__dlpack_device__"):
-        if int(x.__dlpack_device__()[0]) != _KDLCPU:
-            raise DeviceError(f"{name} lies on another device than the CPU; call {name}.cpu() (Torch) or {name}.get() (CuPy)")
+        kind, number = (int(part) for part in x.__dlpack_device__())
+        if kind not in _HOST:
+            raise _elsewhere(name, f"{_DEVICES.get(kind, 'a')} device {number}")
+        if not hasattr(x, "__dlpack__"):
+            raise TypeError(f"{name} is a {type(x).__name__} without __dlpack__; call numpy.asarray({name})")
         return np.from_dlpack(x)
+    if hasattr(x, "__cuda_array_interface__"):
+        raise _elsewhere(name, "a CUDA device")
     raise TypeError(f"{name} is a {type(x).__name__}, not an array; call numpy.asarray({name})")
+
+
+def _elsewhere(name: str, device: str) -> DeviceError:
+    return DeviceError(f"{name} lies on {device}, and functions on arrays work on the CPU; call {name}.cpu() (Torch), {name}.get() (CuPy) or "
+                       f"numpy.asarray({name}) (JAX). Whole observations use GPUs: ryle.Observation with runtime.device = \"cuda:0\"")
 
 
 def dense(x: Any, name: str, dtype: npt.DTypeLike, ndim: int, axes: str) -> Array:
@@ -114,7 +125,7 @@ def samples(x: Any, name: str, ndim: int, axes: str, real: bool) -> tuple[Array,
 
 
 def without_nan(array: Array) -> Array | None:
-    """Where all parts of samples are finite; None where they all are. @shape result [input, time]"""
+    """Where all parts of samples are finite; None where they all are. @shape as the array"""
     if array.dtype.kind not in "fc":
         return None
     with np.errstate(all="ignore"):

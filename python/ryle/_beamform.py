@@ -9,7 +9,8 @@ import numpy as np
 
 from . import _arrays, _ryle
 from ._arrays import Array
-from ._spectra import Spectra
+from ._labels import dataset, steps
+from ._spectra import Spectra, valid_planes
 
 _OUTPUT_TYPES = {"cf32": (np.complex64, 1), "cf16": (np.float16, 2), "ci8": (np.int8, 2), "ci4": (np.uint8, 1), "f32": (np.float32, 1),
                  "u16": (np.uint16, 1), "u8": (np.uint8, 1), "f16": (np.float16, 1)}
@@ -49,6 +50,20 @@ class Beams:
 
     def __repr__(self) -> str:
         return f"Beams({', '.join(f'{axis} {n}' for axis, n in zip(self.axes, self.array.shape))}; {self.array.dtype})"
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset: power or voltage, n_used and weight_power, with frequency_hz and time_s; needs xarray.
+
+        Incoherent beams, which have no weights, are NaN in weight_power and 0 in n_used.
+        """
+        missing = ((0, self.array.shape[0] - self.n_used.shape[0]), (0, 0))
+        beside = ("beam", "channel")
+        name = "power" if "product" in self.axes else "voltage"
+        return dataset(name, self.array, self.axes,
+                       {"frequency_hz": ("channel", self.frequency_hz),
+                        "time_s": ("time", steps(0.0, self.interval_s, self.array.shape[self.axes.index("time")]))},
+                       self.provenance, n_used=(beside, np.pad(self.n_used, missing)),
+                       weight_power=(beside, np.pad(self.weight_power, missing, constant_values=np.nan)))
 
     def plot(self, ax: Any = None, beam: int = 0) -> Any:
         """Draws a beam's power against time and frequency; needs matplotlib."""
@@ -140,8 +155,8 @@ class Beamformer:
             Of the plan's format; inputs side by side.
         first_spectrum : int, optional
             Number of the first one, counted in the stream. Default: the one after the last call.
-        valid : array of bool [input, time], optional
-            False: absent; its samples must be 0, as those of `Spectra` are.
+        valid : array of bool [input, time] or [channel, input, time], optional
+            False: absent; its samples must be 0, as those of `Spectra` are. Floats must be finite.
 
         Returns
         -------
@@ -162,12 +177,13 @@ class Beamformer:
             raise TypeError("spectra: inputs do not lie side by side; call numpy.ascontiguousarray(spectra)")
         present = None
         if valid is not None:
-            mask = _arrays.as_numpy(valid, "valid")
-            if mask.dtype != np.bool_ or mask.shape != (view.shape[2], view.shape[1]):
-                raise ValueError(f"valid is {mask.dtype} {mask.shape}; bool [input, time] is needed: {(view.shape[2], view.shape[1])}")
-            if not mask.all() and view.transpose(2, 1, 0, *range(3, view.ndim))[~mask].any():
+            planes = valid_planes(valid, view.shape)
+            assert planes is not None
+            if not planes.all() and view[np.broadcast_to(~planes.transpose(0, 2, 1), view.shape[:3])].any():
                 raise ValueError("spectra has samples other than 0 where valid is False; call ryle.spectra(spectra, valid=valid)")
-            present = np.ascontiguousarray(mask.T)
+            present = np.ascontiguousarray(planes.transpose(0, 2, 1))
+        if _arrays.without_nan(view) is not None:
+            raise ValueError("spectra has values that are not finite; call ryle.spectra(spectra), which takes them as absent")
         values, n_windows, low, high, used, power = self._plan.execute(view, first_spectrum, present)
         dtype, parts = _OUTPUT_TYPES[self._output_format]
         rows = self._plan.n_rows
@@ -199,7 +215,7 @@ def beamform(spectra: Any, weights: Any, *, n_pols: int = 1, valid: Any = None, 
         Multiplied, not conjugated; as given, unless weight_format="i8" rounds them to codes of 8 bits, which is faster.
     n_pols : {1, 2}
         Inputs are antenna * n_pols + pol.
-    valid : array of bool [input, time], optional
+    valid : array of bool [input, time] or [channel, input, time], optional
     **settings
         Of `Beamformer`: output, output_format, integration, weight_format, loss, incoherent, implementation ...
 

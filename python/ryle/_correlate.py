@@ -4,13 +4,19 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _arrays, _ryle
 from ._arrays import Array
-from ._spectra import Spectra, valid_planes
+from ._labels import dataset
+from ._spectra import Spectra, own_mask, present_planes, require_same_band, valid_planes
+from ._units import number, sky_text, tai_ns
+
+if TYPE_CHECKING:
+    from ._files import VisibilityFile
+    from ._layout import Layout
 
 _GULP_BYTES = 64 << 20
 
@@ -29,27 +35,36 @@ class Visibilities:
     array : array of complex128 [channel, baseline]
         Means ``sums / counts``; 0 where the count is 0.
     frequency_hz : array [channel] or None
+    interval_s : float
+        From spectrum to spectrum; 0 where it is not known.
+    start_tai_ns : int or None
+        Of the first sample: nanoseconds since 1970-01-01T00:00:00 TAI.
     provenance : dict
     """
 
     axes = ("channel", "baseline")
 
     def __init__(self, sums: Array, counts: Array, n_spectra: int, n_inputs: int, frequency_hz: Array | None,
-                 provenance: dict[str, Any]) -> None:
+                 provenance: dict[str, Any], interval_s: float = 0.0, start_tai_ns: int | None = None) -> None:
         self.sums = sums
         self.counts = counts
         self.n_spectra = n_spectra
         self.n_inputs = n_inputs
         self.frequency_hz = frequency_hz
         self.provenance = provenance
+        self.interval_s = interval_s
+        self.start_tai_ns = start_tai_ns
         self._array: Array | None = None
 
     @property
     def array(self) -> Array:
         if self._array is None:
-            total = self.sums if self.sums.dtype.kind == "c" else self.sums[..., 0] + 1j * self.sums[..., 1]
+            total = self._total()
             self._array = np.divide(total, self.counts, out=np.zeros(total.shape, np.complex128), where=self.counts > 0)
         return self._array
+
+    def _total(self) -> Array:
+        return self.sums if self.sums.dtype.kind == "c" else self.sums[..., 0] + 1j * self.sums[..., 1]
 
     @property
     def pairs(self) -> Array:
@@ -68,6 +83,49 @@ class Visibilities:
     def __repr__(self) -> str:
         return f"Visibilities({self.counts.shape[0]} channels, {self.counts.shape[1]} baselines of {self.n_inputs} inputs, " \
                f"{self.n_spectra} spectra)"
+
+    def observed_by(self, layout: Layout, *, start: Any = None, interval_s: Any = None, phase_center: Any = "zenith") -> VisibilityFile:
+        """The same as visibilities of an array: baselines of antennas, cables undone, phased to a direction, with place and time.
+
+        What comes can be written (.uvfits, .uvh5, .ms), imaged, and turned into a UVData of pyuvdata.
+
+        Parameters
+        ----------
+        layout : Layout
+            Its inputs are those of the spectra.
+        start : astropy Time or int
+            Of the first sample (int: nanoseconds since 1970-01-01T00:00:00 TAI); default: that of the spectra.
+        interval_s : float or Quantity
+            From spectrum to spectrum; default: that of the spectra.
+        phase_center : str or SkyCoord
+            "zenith" (at the start), "sun" or "RA_DEG,DEC_DEG".
+
+        Returns
+        -------
+        VisibilityFile
+            Of one integration.
+        """
+        from ._files import VisibilityFile
+
+        step_s = self.interval_s if interval_s is None else number(interval_s, "s")
+        begin = self.start_tai_ns if start is None else tai_ns(start)
+        if self.frequency_hz is None or begin is None or not step_s > 0:
+            raise ValueError("frequencies, start and interval_s are needed: of a recording the spectra know them, else give ryle.spectra(array, "
+                             "frequency_hz=..., interval_s=...) to correlate, and start= here")
+        if len(layout.inputs) != self.n_inputs:
+            raise ValueError(f"{layout} has {len(layout.inputs)} inputs, these visibilities are of {self.n_inputs}: another array made them")
+        centers = self.frequency_hz
+        width = float(centers[-1] - centers[0]) / (len(centers) - 1) if len(centers) > 1 else 1 / step_s
+        file = _ryle.visibilities_of(np.ascontiguousarray(self._total()), self.counts, self.n_spectra, layout._array, float(centers[0]), width, begin,
+                                     step_s, sky_text(phase_center), self.provenance["implementation"])
+        return VisibilityFile(file, "")
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset: visibility (means) and counts, with frequency_hz, input_i and input_j; needs xarray."""
+        i, j = self.pairs.T
+        return dataset("visibility", self.array, self.axes,
+                       {"frequency_hz": ("channel", self.frequency_hz), "input_i": ("baseline", i), "input_j": ("baseline", j)},
+                       {**self.provenance, "n_spectra": self.n_spectra}, counts=(self.axes, self.counts))
 
     def plot(self, ax: Any = None, channel: int | None = None) -> Any:
         """Draws the matrix of amplitudes, of one channel or the mean over all; needs matplotlib."""
@@ -102,6 +160,8 @@ class Correlator:
                  implementation: str = "auto") -> None:
         self._n_inputs, self._n_channels, self._format = n_inputs, n_channels, format
         self._frequency_hz: Array | None = None
+        self._origin: tuple[float, int | None] | None = None  # interval and start of the first spectra
+        self._interval_s, self._start_tai_ns = 0.0, None
         self._lock = threading.RLock()
         self._plan = _ryle.Correlator(n_inputs, n_channels, format, max_spectra, implementation)
 
@@ -121,18 +181,16 @@ class Correlator:
         spectra : Spectra or array [channel, time, input]
             complex64; int8 or int16 with a last axis (re, im); uint8 (4 + 4 bits); any strides.
         valid : array of bool [input, time] or [channel, input, time], optional
-            False: absent. `Spectra` have their own.
+            False: absent, as are floats that are not finite. `Spectra` have their own.
         """
         if isinstance(spectra, Spectra):
-            if valid is not None:
-                raise ValueError("Spectra have a mask of their own; give the array and a mask: spectra.array, valid=...")
+            own_mask(valid)
             with self._lock:
                 mine, theirs = self._frequency_hz, spectra.frequency_hz
-                if mine is not None and theirs is not None and not np.allclose(mine, theirs, rtol=1e-12, atol=0):
-                    raise ValueError(f"these spectra are of {theirs[0]:.9g} .. {theirs[-1]:.9g} Hz, those added so far of {mine[0]:.9g} .. "
-                                     f"{mine[-1]:.9g} Hz; call finish() or reset() first")
+                require_same_band(mine, theirs, "those added so far", "call finish() or reset() first")
                 self._plan.execute(spectra.blocks)
                 self._frequency_hz = mine if theirs is None else theirs
+                self._origin = self._origin or (spectra.interval_s, spectra.start_tai_ns)
             return
         view, format_name = _arrays.samples(spectra, "spectra", 3, "[channel, time, input]", real=False)
         if format_name != self._format:
@@ -142,22 +200,25 @@ class Correlator:
         gulp = max(128, _GULP_BYTES // size // 128 * 128)
         with self._lock:
             for first in range(0, view.shape[1], gulp):
-                piece = None if planes is None else np.ascontiguousarray(planes[..., first: first + gulp])
-                self._plan.execute(_ryle.Blocks.of(view[:, first: first + gulp], format_name, piece))
+                piece = view[:, first: first + gulp]
+                mask = present_planes(piece, None if planes is None else np.ascontiguousarray(planes[..., first: first + gulp]))
+                self._plan.execute(_ryle.Blocks.of(piece, format_name, mask))
+                self._origin = self._origin or (0.0, None)
 
     def finish(self) -> Visibilities:
         """Everything since the last call, and begins anew."""
         with self._lock:
             sums, counts, n_spectra = self._plan.finish()
-            frequency_hz, self._frequency_hz = self._frequency_hz, None
+            frequency_hz, (interval_s, start_tai_ns) = self._frequency_hz, self._origin or (0.0, None)
+            self._frequency_hz = self._origin = None
         return Visibilities(sums, counts, n_spectra, self._n_inputs, frequency_hz,
-                            {"version": _ryle.version(), "implementation": self.implementation})
+                            {"version": _ryle.version(), "implementation": self.implementation}, interval_s, start_tai_ns)
 
     def reset(self) -> None:
         """Forgets everything added."""
         with self._lock:
             self._plan.reset()
-            self._frequency_hz = None
+            self._frequency_hz = self._origin = None
 
 
 def correlate(spectra: Any, *, valid: Any = None, implementation: str = "auto") -> Visibilities:

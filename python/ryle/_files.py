@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from typing import Any, Iterator
 
 import numpy as np
 
 from . import _arrays, _ryle
 from ._arrays import Array
+from ._labels import dataset, earth_location, needed, sky_coord, steps, utc_times
 from ._errors import ConfigError, DataError, Error, UnsupportedError
 from ._image import Image, picture_image
 from ._observation import Observation
 from ._spectra import Spectra
-from ._units import number, numbers, time_of, utc
-
+from ._units import mjd_utc, number, numbers, time_of, utc
 
 
 class Recording:
@@ -116,10 +117,12 @@ class Recording:
 
 
 class VisibilityFile:
-    """A file of visibilities, read whole: Measurement Set, UVFITS or UVH5.
+    """Visibilities with their observation: a file read whole (Measurement Set, UVFITS, UVH5), or an integration of a stream.
 
     Attributes
     ----------
+    path : str
+        "" of a stream.
     info : dict
         Telescope, site, antennas (name, east north up in m), inputs, frequencies, phase center, times, unit, provenance.
     """
@@ -146,6 +149,41 @@ class VisibilityFile:
         if self._counts is None:
             self._counts = np.asarray(self._file.counts())
         return self._counts
+
+    @property
+    def array(self) -> Array:
+        """`data`, under the name that all results have."""
+        return self.data
+
+    @property
+    def weights(self) -> Array:
+        """`counts`, under the name that all streamed products have."""
+        return self.counts
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Version, command line, implementations and notes of who made it."""
+        return {key: self.info[key] for key in ("version", "command_line", "implementations", "notes")}
+
+    @property
+    def pairs(self) -> Array:
+        """Antennas i <= j of each baseline. @shape [baseline, 2]"""
+        j, i = np.tril_indices(len(self.info["antennas"]))
+        return np.stack((i, j), axis=1)
+
+    @property
+    def polarizations(self) -> tuple[str, ...]:
+        return ("XX", "XY", "YX", "YY") if self.data.shape[3] == 4 else ("XX",)
+
+    @property
+    def location(self) -> Any:
+        """astropy EarthLocation of the array; needs astropy."""
+        return earth_location(self.info["longitude_deg"], self.info["latitude_deg"], self.info["height_m"])
+
+    @property
+    def phase_center(self) -> Any:
+        """astropy SkyCoord that the values are phased to; needs astropy."""
+        return sky_coord(self.info["phase_center_ra_deg"], self.info["phase_center_dec_deg"])
 
     @property
     def frequency_hz(self) -> Array:
@@ -177,6 +215,23 @@ class VisibilityFile:
         """Writes .uvfits, .uvh5 or (with casacore) .ms."""
         self._file.write(os.fspath(path), overwrite)
 
+    def to_xarray(self) -> Any:
+        """An xarray Dataset: visibility and counts, with time (middles, UTC), frequency_hz, antenna_i, antenna_j and pol;
+        needs xarray."""
+        i, j = self.pairs.T
+        return dataset("visibility", self.data, self.axes,
+                       {"time": ("time", utc_times(self.info["centroid_utc"])), "frequency_hz": ("channel", self.frequency_hz),
+                        "antenna_i": ("baseline", i), "antenna_j": ("baseline", j), "pol": ("pol", list(self.polarizations))},
+                       self.provenance, self.info["unit"], counts=(self.axes, self.counts))
+
+    def to_uvdata(self) -> Any:
+        """A pyuvdata UVData: what pyuvdata reads from the UVH5 file that `write` makes; needs pyuvdata."""
+        pyuvdata = needed("pyuvdata", "to_uvdata()")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "visibilities.uvh5")
+            self.write(path)
+            return pyuvdata.UVData.from_file(path)
+
     def __repr__(self) -> str:
         return f"VisibilityFile({self.path!r}, {len(self.info['antennas'])} antennas, {self.info['n_channels']} channels, " \
                f"{len(self.info['centroid_tai_ns'])} integrations)"
@@ -204,13 +259,25 @@ class Filterbank:
     @property
     def start(self) -> Any:
         """astropy Time (UTC) of the first sample; needs astropy."""
-        from astropy.time import Time
+        return needed("astropy.time", "a Time").Time(self.info["start_mjd_utc"], format="mjd", scale="utc")
 
-        return Time(self.info["start_mjd_utc"], format="mjd", scale="utc")
+    @property
+    def position(self) -> Any:
+        """astropy SkyCoord that the header tells; needs astropy."""
+        return sky_coord(self.info["ra_deg"], self.info["dec_deg"])
 
     def read(self, first: int = 0, n: int | None = None) -> Array:
         """Samples as numbers, channels in ascending frequency. @shape [channel, time] float32"""
         return np.asarray(self._reader.read(first, len(self) - first if n is None else n))
+
+    def to_xarray(self, first: int = 0, n: int | None = None) -> Any:
+        """An xarray Dataset: power, with frequency_hz and time_s after the start of the file; needs xarray."""
+        power = self.read(first, n)
+        keep = ("format", "telescope", "source_name", "start_mjd_utc", "ra_deg", "dec_deg")
+        return dataset("power", power, self.axes,
+                       {"frequency_hz": ("channel", self.frequency_hz),
+                        "time_s": ("time", steps(first * self.interval_s, self.interval_s, power.shape[1]))},
+                       {key: self.info[key] for key in keep})
 
     def __repr__(self) -> str:
         return f"Filterbank({self.path!r}, {self.info['n_channels']} channels, {len(self)} samples of {self.interval_s:.4g} s)"
@@ -264,14 +331,10 @@ class FitsImage:
 
     @property
     def wcs(self) -> Any:
-        from astropy.wcs import WCS
-
-        return WCS(self.header)
+        return needed("astropy.wcs", "a WCS").WCS(self.header)
 
     def _hdu(self) -> tuple[Any, Any]:
-        from astropy.io import fits
-
-        with fits.open(self.path) as hdus:
+        with needed("astropy.io.fits", "an image of a FITS file").open(self.path) as hdus:
             for hdu in hdus:
                 if hdu.is_image and hdu.data is not None:
                     return np.array(hdu.data), hdu.header
@@ -436,7 +499,7 @@ def read(path: str | os.PathLike[str], *, format: str = "auto") -> Any:
 
 
 def write(path: str | os.PathLike[str], data: Any, *, overwrite: bool = False, frequency_hz: Any = None, interval_s: Any = None,
-          bits: int | None = None, start_mjd_utc: float | None = None, source_name: str = "") -> None:
+          bits: int | None = None, start_mjd_utc: Any = None, source_name: str = "") -> None:
     """Writes a product under its final name once it is whole.
 
     Parameters
@@ -447,7 +510,7 @@ def write(path: str | os.PathLike[str], data: Any, *, overwrite: bool = False, f
     overwrite : bool
     frequency_hz, interval_s, bits, start_mjd_utc, source_name
         Of power: centers (ascending), time from sample to sample, bits (32: floats; 8 and 16: values are rounded, and one that
-        is not finite or does not fit is an error), and the time of the first sample, which must be given.
+        is not finite or does not fit is an error), and the time of the first sample (MJD or astropy Time), which must be given.
     """
     if isinstance(data, (VisibilityFile, Image)):
         given = {"frequency_hz": frequency_hz, "interval_s": interval_s, "bits": bits, "start_mjd_utc": start_mjd_utc,
@@ -469,4 +532,5 @@ def write(path: str | os.PathLike[str], data: Any, *, overwrite: bool = False, f
     if centers.shape != power.shape[:1] or (centers.size > 1 and not (np.diff(centers) > 0).all()):
         raise ConfigError(f"frequency_hz is {centers.shape}; ascending centers of {power.shape[0]} channels are needed")
     width = float(np.median(np.diff(centers))) if centers.size > 1 else 1e6
-    _ryle.write_filterbank(os.fspath(path), power, centers.tolist(), width, number(interval_s, "s"), n_bits, start_mjd_utc, source_name, overwrite)
+    _ryle.write_filterbank(os.fspath(path), power, centers.tolist(), width, number(interval_s, "s"), n_bits, mjd_utc(start_mjd_utc), source_name,
+                           overwrite)

@@ -9,7 +9,8 @@ import numpy as np
 
 from . import _arrays, _ryle
 from ._arrays import Array
-from ._units import angle_rad, numbers
+from ._labels import dataset, needed
+from ._units import angle_rad, is_sky_coord, numbers
 
 
 class Map:
@@ -45,6 +46,15 @@ class Map:
 
     def __repr__(self) -> str:
         return f"Map({', '.join(f'{axis} {n}' for axis, n in zip(self.axes, self.array.shape))})"
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset: map, weights, noise and counts, of a WCS with longitude_deg and latitude_deg; needs xarray."""
+        places: dict[str, tuple[Any, Any]] = {}
+        if self.wcs is not None:
+            longitude, latitude, _, _ = _cells(self.wcs, (self.array.shape[-2], self.array.shape[-1]))
+            places = {"longitude_deg": (self.axes[1:], longitude), "latitude_deg": (self.axes[1:], latitude)}
+        return dataset("map", self.array, self.axes, places, {**self.provenance, **self.summary}, weights=(self.axes, self.weights),
+                       noise=(self.axes, self.noise), counts=(self.axes, self.counts))
 
     def plot(self, ax: Any = None, channel: int | None = None) -> Any:
         """Draws one channel, or the mean over all; needs matplotlib."""
@@ -114,14 +124,15 @@ class Gridder:
         Parameters
         ----------
         longitude, latitude : array of float64 or Quantity [sample]
-            Degrees, in the frame of the map. NaN: no place.
+            Degrees, in the frame of the map. NaN: no place. Or an astropy SkyCoord and None: it is brought into the frame of the
+            WCS; of cells that are given in degrees, which know no frame, its own frame is taken.
         values : array of float32 [channel, sample] or [sample]
             NaN and infinite ones are absent, in their channel only.
         weights : array of float32 [sample] or [channel, sample], optional
         flags : array of bool [channel, sample] or [sample], optional
             True: absent.
         """
-        lon, lat = numbers(longitude, "deg"), numbers(latitude, "deg")
+        lon, lat = self._places(longitude, latitude)
         array = _arrays.as_numpy(values, "values")
         array = array[np.newaxis] if array.ndim == 1 else array
         array = _arrays.typed(array, "values", np.float32, 2, "[channel, sample] or [sample]")
@@ -143,6 +154,15 @@ class Gridder:
                 raise TypeError("values with flags must be C-contiguous; call numpy.ascontiguousarray(values)")
         self._plan.execute(lon, lat, array, factors, mask)
 
+    def _places(self, longitude: Any, latitude: Any) -> tuple[Array, Array]:
+        if not is_sky_coord(longitude):
+            return numbers(longitude, "deg"), numbers(latitude, "deg")
+        if latitude is not None:
+            raise ValueError("a SkyCoord says longitude and latitude: give None for latitude")
+        if self._wcs is not None:
+            longitude = longitude.transform_to(needed("astropy.wcs.utils", "a SkyCoord").wcs_to_celestial_frame(self._wcs.celestial))
+        return numbers(longitude.spherical.lon, "deg"), numbers(longitude.spherical.lat, "deg")
+
     def finish(self, *, min_count: int = 1, min_weight: float = 0.0) -> Map:
         """The map so far: cells with fewer samples or less weight are empty. Samples can still be added."""
         planes = [np.asarray(plane).reshape((self._n_channels, *self._shape)) for plane in self._plan.finish(min_count, min_weight)]
@@ -160,7 +180,7 @@ def grid(longitude: Any, latitude: Any, values: Any, target: Any, *, weights: An
 
     Parameters
     ----------
-    longitude, latitude : array of float64 or Quantity [sample]
+    longitude, latitude : array of float64 or Quantity [sample], or a SkyCoord and None
         Degrees, in the frame of the map.
     values : array of float32 [channel, sample] or [sample]
     target : astropy WCS, or tuple (longitude, latitude) of the cells

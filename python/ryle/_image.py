@@ -10,9 +10,10 @@ import numpy as np
 
 from . import _arrays, _ryle
 from ._arrays import Array
+from ._labels import dataset, needed
 from ._layout import Layout
-from ._spectra import Spectra, spectra as as_spectra
-from ._units import number, numbers, time_of
+from ._spectra import Spectra, as_spectra, require_same_band
+from ._units import number, numbers, tai_ns, time_of
 
 _STOKES = {"stokes": ("I", "Q", "U", "V"), "linear": ("XX", "YY", "Re XY*", "Im XY*"), "intensity": ("I",)}
 _CODES = {1: "I", 2: "Q", 3: "U", 4: "V", -5: "XX", -6: "YY", 101: "Re XY*", 102: "Im XY*"}
@@ -62,14 +63,15 @@ class Image:
         l, m = -(x - middle) * self.cell, (y - middle) * self.cell
         return l, m, float(np.sqrt(1 - l * l - m * m)) if l * l + m * m <= 1 else float("nan")
 
-    def place(self, layout: Layout, centroid_tai_ns: int, exposure_s: float = 0.0) -> None:
-        """Gives an image of spectra the place of the zenith of an array at an instant (TAI, ns since 1970)."""
+    def place(self, layout: Layout, middle: Any, exposure_s: Any = 0.0) -> None:
+        """Gives an image of spectra the place of the zenith of an array at an instant: an astropy Time, or TAI ns since 1970."""
         if self._imager is None:
             raise ValueError("only images of spectra are about the zenith")
+        centroid_tai_ns = tai_ns(middle)
         ra, dec, north = layout.zenith(centroid_tai_ns)
         alpha, beta = self._imager.plane
         self.info |= {"ra_deg": ra, "dec_deg": dec, "north_angle_rad": north, "plane_alpha": alpha, "plane_beta": beta,
-                      "centroid_tai_ns": centroid_tai_ns, "exposure_s": exposure_s}
+                      "centroid_tai_ns": centroid_tai_ns, "exposure_s": number(exposure_s, "s")}
 
     def peak(self, plane: int = 0, bin: int = 0) -> tuple[int, int, float]:
         """(x, y, value) of the highest pixel."""
@@ -82,11 +84,9 @@ class Image:
         """astropy WCS of the two axes of the sky (ICRS, SIN); needs astropy and an image that knows its center."""
         if "ra_deg" not in self.info:
             raise ValueError("this image knows no place on the sky: it is of spectra without time and site; direction() gives l, m, n")
-        from astropy.wcs import WCS
-
         info, middle = self.info, self.array.shape[-1] // 2 + 1
         cosine, sine = np.cos(info["north_angle_rad"]), np.sin(info["north_angle_rad"])
-        wcs = WCS(naxis=2)
+        wcs = needed("astropy.wcs", "a WCS").WCS(naxis=2)
         wcs.wcs.ctype = ["RA---SIN", "DEC--SIN"]
         wcs.wcs.crpix = [middle, middle]
         wcs.wcs.crval = [info["ra_deg"], info["dec_deg"]]
@@ -104,6 +104,14 @@ class Image:
     def time(self) -> Any:
         """astropy Time of the middle of the data; needs astropy."""
         return time_of(self.info["centroid_tai_ns"])
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset: image (and weights), with plane, frequency_hz, and the direction cosines l (x) and m (y); needs xarray."""
+        pixels = np.arange(self.array.shape[-1]) - self.array.shape[-1] // 2
+        beside = {} if self.weights is None else {"weights": (("bin", "product"), self.weights)}
+        return dataset("image", self.array, self.axes,
+                       {"plane": ("plane", list(self.planes)), "frequency_hz": ("bin", self.frequency_hz), "l": ("x", -pixels * self.cell),
+                        "m": ("y", pixels * self.cell)}, {**self.provenance, **self.info}, self.info.get("unit", ""), **beside)
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes a FITS image with its coordinates: of visibilities of files, and of image cubes."""
@@ -187,6 +195,7 @@ class SkyImager:
             path = "vis-dft"  # the paths of voltages take codes of 8 and 4 bits
         per_bin = n_channels_per_bin or centers.size
         self._cell = 1.0 / (n_pixels * cell_wavelengths)
+        self._centers = centers
         self._bins = np.array([centers[k: k + per_bin].mean() for k in range(0, centers.size, per_bin)])
         self._format, self._n_inputs = format, len(roles)
         self._plan = _ryle.SkyImager(positions, roles, float(centers[0]), float(steps[0]) if steps.size else 0.0, centers.size, format,
@@ -212,11 +221,10 @@ class SkyImager:
         self._plan.set_gains(array)
 
     def execute(self, spectra: Any, *, valid: Any = None) -> None:
-        """Adds `Spectra`, or an array [channel, time, input] with its mask."""
-        if not isinstance(spectra, Spectra):
-            spectra = as_spectra(spectra, valid=valid)
-        elif valid is not None:
-            raise ValueError("Spectra have a mask of their own")
+        """Adds `Spectra`, or an array [channel, time, input] with its mask; floats that are not finite are absent."""
+        spectra = as_spectra(spectra, valid)
+        require_same_band(self._centers, spectra.frequency_hz, "the plan images those",
+                          "make a plan of their frequencies, or set spectra.frequency_hz where it is wrong")
         if spectra.format != self._format:
             raise TypeError(f"spectra are {spectra.format}, the plan takes {self._format}")
         self._plan.execute(spectra.blocks)
@@ -278,10 +286,7 @@ def image(data: Any, antenna_m: Any = None, frequency_hz: Any = None, *, valid: 
         return data.image(**settings)
     if antenna_m is None:
         raise ValueError("spectra need antenna_m: east, north, up of each antenna")
-    if not isinstance(data, Spectra):
-        data = as_spectra(data, valid=valid)
-    elif valid is not None:
-        raise ValueError("Spectra have a mask of their own")
+    data = as_spectra(data, valid)
     centers = data.frequency_hz if frequency_hz is None else numbers(frequency_hz, "Hz")
     if centers is None:
         raise ValueError("frequency_hz is needed: these spectra do not know their frequencies")

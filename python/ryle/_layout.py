@@ -10,8 +10,9 @@ import numpy as np
 
 from . import _arrays, _ryle
 from ._arrays import Array
+from ._labels import earth_location
 from ._spectra import Spectra
-from ._units import angle_deg, number, numbers
+from ._units import angle_deg, number, numbers, tai_ns
 
 
 class Layout:
@@ -70,23 +71,23 @@ class Layout:
         scale = np.where(good, 1 / np.sqrt(np.where(good, power, 1)), 0)
         return np.asarray((scale * np.exp(2j * np.pi * (turns - np.floor(turns)))).astype(np.complex64))
 
-    def zenith(self, tai_ns: int) -> tuple[float, float, float]:
-        """ICRS right ascension and declination of the zenith in degrees, and the angle of north there in radians."""
-        ra, dec, north = self._array.zenith(tai_ns)
+    def zenith(self, instant: Any) -> tuple[float, float, float]:
+        """ICRS right ascension and declination of the zenith in degrees, and the angle of north there in radians, at an
+        astropy Time or nanoseconds since 1970-01-01T00:00:00 TAI."""
+        ra, dec, north = self._array.zenith(tai_ns(instant))
         return float(ra), float(dec), float(north)
 
     @property
     def location(self) -> Any:
         """astropy EarthLocation; needs astropy."""
-        from astropy.coordinates import EarthLocation
-
-        return EarthLocation.from_geodetic(self.longitude_deg, self.latitude_deg, self.height_m)
+        return earth_location(self.longitude_deg, self.latitude_deg, self.height_m)
 
     def __repr__(self) -> str:
         return f"Layout({self.name!r}, {len(self.antenna_m)} antennas, {len(self.inputs)} inputs)"
 
 
-def read_layout(path: str | os.PathLike[str], *, latitude: Any = None, longitude: Any = None, height_m: Any = 0.0) -> Layout:
+def read_layout(path: str | os.PathLike[str], *, latitude: Any = None, longitude: Any = None, height_m: Any = 0.0,
+                location: Any = None) -> Layout:
     """Reads an array: CSV (antenna,east_m,north_m,up_m,pol,cable_delay_ns), TART's JSON, or an LWA station file (SSMIF).
 
     Parameters
@@ -96,14 +97,21 @@ def read_layout(path: str | os.PathLike[str], *, latitude: Any = None, longitude
     latitude, longitude : float (degrees) or Quantity
         Of CSV and JSON; east positive.
     height_m : float or Quantity
+    location : astropy EarthLocation, optional
+        Instead of the three.
     """
     name = os.fspath(path)
     suffix = os.path.splitext(name)[1].lower()
+    if location is not None:
+        if latitude is not None or longitude is not None:
+            raise ValueError("location says latitude, longitude and height: give one or the other")
+        place = location.geodetic
+        latitude, longitude, height_m = place.lat, place.lon, place.height
     if suffix not in (".csv", ".json"):
         if latitude is not None or longitude is not None:
             raise ValueError("an LWA station file says its place itself")
         return Layout(_ryle.read_lwa_ssmif(name))
     if latitude is None or longitude is None:
-        raise ValueError(f"{name} does not say where the array is; give latitude and longitude")
+        raise ValueError(f"{name} does not say where the array is; give latitude and longitude, or location")
     reader = _ryle.read_layout_csv if suffix == ".csv" else _ryle.read_tart_positions
     return Layout(reader(name, angle_deg(latitude), angle_deg(longitude), number(height_m, "m")))

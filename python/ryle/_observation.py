@@ -8,6 +8,8 @@ import os
 from typing import Any, Callable, Mapping
 
 from . import _ryle
+from ._stream import KINDS, Stream
+from ._units import is_sky_coord, is_time, sky_text, utc
 
 
 def _in_unit_of(key: str, quantity: Any) -> Any:
@@ -23,7 +25,11 @@ def _in_unit_of(key: str, quantity: Any) -> Any:
 
 def _toml(value: Any, key: str = "") -> str:
     """A value as TOML writes it."""
-    if hasattr(value, "to_value"):
+    if is_time(value):
+        value = utc(value)
+    elif is_sky_coord(value):
+        value = sky_text(value)
+    elif hasattr(value, "to_value"):
         value = _in_unit_of(key, value)
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()  # a number of NumPy
@@ -39,7 +45,7 @@ def _toml(value: Any, key: str = "") -> str:
 
 
 class Observation:
-    """An observation: what is received or read, and what is made of it.
+    r'''An observation: what is received or read, and what is made of it.
 
     Parameters
     ----------
@@ -47,7 +53,7 @@ class Observation:
         Observation file (TOML).
     set : dict, optional
         Keys to change: ``{"source.duration_s": 5, "output.directory": "out"}``. Quantities are taken by keys that end in a
-        unit.
+        unit, a Time by keys of UTC (source.start_utc), a SkyCoord by correlate.phase_center.
 
     Attributes
     ----------
@@ -58,13 +64,36 @@ class Observation:
 
     Examples
     --------
-    >>> import ryle
-    >>> obs = ryle.Observation("examples/mwa32t.toml", set={"source.duration_s": 2})  # doctest: +SKIP
-    >>> obs.run()["integrations"]                                                     # doctest: +SKIP
-    2
-    >>> obs.open("uvh5").data.shape                                                   # doctest: +SKIP
-    (2, 128, 528, 4)
-    """
+    A recording of one antenna with two polarizations, 0.2 s of noise:
+
+    >>> import pathlib, tempfile
+    >>> import numpy as np, ryle
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> header = b"HDR_SIZE 4096\nNCHAN 1\nNPOL 2\nNDIM 2\nNBIT 8\nBW 1\nFREQ 100\nTSAMP 1\nUTC_START 2026-03-01-12:00:00\n"
+    >>> samples = np.random.default_rng(1).integers(-20, 21, (200_000, 2, 2)).astype(np.int8)
+    >>> size = (folder / "x.dada").write_bytes(header.ljust(4096, b"\0") + samples.tobytes())
+    >>> size = (folder / "array.csv").write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\n0,0,0,0,X,0\n0,0,0,0,Y,0\n")
+    >>> size = (folder / "x.toml").write_text(f"""
+    ... schema = 1
+    ... telescope = {{layout = "array.csv", latitude_deg = 34, longitude_deg = -107}}
+    ... source = {{kind = "file", format = "dada", file = "{folder}/x.dada"}}
+    ... channelize = {{n_channels = 16}}
+    ... correlate = {{integration_s = 0.05}}
+    ... output = {{directory = "{folder}", name = "x", ms = false, uvfits = false, uvh5 = true, pictures = false}}
+    ... """)
+    >>> obs = ryle.Observation(folder / "x.toml", set={"output.overwrite": True})
+    >>> obs.run()["integrations"], obs.open("uvh5").data.shape
+    (4, (4, 16, 1, 4))
+
+    The same as it is made:
+
+    >>> for dump in obs.stream("visibilities"):
+    ...     print(dump.info["centroid_utc"][0], dump.array.shape, int(dump.weights.max()))
+    2026-03-01T12:00:00.025039500 (1, 16, 1, 4) 3125
+    2026-03-01T12:00:00.075039500 (1, 16, 1, 4) 3125
+    2026-03-01T12:00:00.125039500 (1, 16, 1, 4) 3125
+    2026-03-01T12:00:00.174999500 (1, 16, 1, 4) 3120
+    '''
 
     def __init__(self, file: str | os.PathLike[str], set: Mapping[str, Any] | None = None) -> None:
         self._set = dict(set or {})
@@ -104,6 +133,29 @@ class Observation:
         self.summary = None
         self.summary = json.loads(self._config.run(report, interval_s, f"ryle.Observation({self._config.path!r}, set={self._set!r}).run()"))
         return self.summary
+
+    def stream(self, *kinds: str, waiting: int = 16) -> Stream:
+        """Begins the run, and hands over its products as they end, beside the files that it writes.
+
+        Parameters
+        ----------
+        *kinds : {"visibilities", "images", "beams", "candidates"}
+            Default: visibilities. Each must be made by the observation.
+        waiting : int
+            Products that wait for the reader. Where there is no room for more, the run of a recording waits; a live run goes on,
+            and `Stream.dropped` counts what was not handed over.
+
+        Returns
+        -------
+        Stream
+            Of `VisibilityFile` with one integration each, `Image`, `BeamBlock` and `Candidate`, in the order in which they end.
+
+        An example is that of `Observation`.
+        """
+        chosen = kinds or KINDS[:1]
+        command = f"ryle.Observation({self._config.path!r}, set={self._set!r}).stream({', '.join(map(repr, chosen))})"
+        self.summary = None
+        return Stream(self, _ryle.StreamedRun(self._config, list(chosen), waiting, command), chosen)
 
     @property
     def products(self) -> list[str]:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ._labels import needed
+
 
 def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(constrained_layout=True)[1]
+    return needed("matplotlib.pyplot", "plot()").subplots(constrained_layout=True)[1]
 
 
 def _image(ax: Any, pixels: Any, label: str, **more: Any) -> Any:
@@ -85,9 +85,7 @@ def sky_map(cells: Any, ax: Any, channel: int | None) -> Any:
     if cells.array.ndim != 3:
         raise ValueError("a list of cells is no picture")
     if ax is None and cells.wcs is not None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.figure(constrained_layout=True).add_subplot(projection=getattr(cells.wcs, "celestial", cells.wcs))
+        ax = needed("matplotlib.pyplot", "plot()").figure(constrained_layout=True).add_subplot(projection=getattr(cells.wcs, "celestial", cells.wcs))
     if channel is None:
         good = np.isfinite(cells.array)
         total, n = np.where(good, cells.array, 0).sum(axis=0), good.sum(axis=0)

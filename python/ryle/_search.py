@@ -10,7 +10,8 @@ import numpy as np
 
 from . import _arrays, _ryle
 from ._arrays import Array
-from ._units import number, numbers
+from ._labels import dataset, needed, steps
+from ._units import mjd_utc, number, numbers
 
 _DM = "pc/cm3"
 
@@ -102,6 +103,11 @@ class Dedispersed:
 
     def __repr__(self) -> str:
         return f"Dedispersed({self.array.shape[0]} trials, {self.array.shape[1]} samples, {self.array.dtype})"
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset: sum, with dm_pc_cm3 and time_s; needs xarray."""
+        return dataset("sum", self.array, self.axes,
+                       {"dm_pc_cm3": ("trial", self.dm), "time_s": ("time", steps(0.0, self.interval_s, self.array.shape[1]))}, self.provenance)
 
     def plot(self, ax: Any = None) -> Any:
         """Draws the sums against time and dispersion measure; needs matplotlib."""
@@ -234,9 +240,8 @@ class Candidates(Sequence[dict[str, Any]]):
 
     def table(self) -> Any:
         """An astropy Table with units; needs astropy."""
-        from astropy import units
-        from astropy.table import Table
-
+        units = needed("astropy.units", "table()")
+        Table = needed("astropy.table", "table()").Table
         table = Table(rows=self._events) if self._events else Table()
         for name in table.colnames:
             if name.endswith("_s"):
@@ -257,7 +262,7 @@ class Candidates(Sequence[dict[str, Any]]):
         return _plot.candidates(self, ax)
 
 
-def search(data: Any, *, frequency_hz: Any = None, interval_s: Any = None, start_mjd_utc: float | None = None, output_directory: str = "",
+def search(data: Any, *, frequency_hz: Any = None, interval_s: Any = None, start_mjd_utc: Any = None, output_directory: str = "",
            name: str = "", overwrite: bool | None = None, pictures: bool | None = None, polarization: str = "", n_workers: int | None = None,
            on_progress: Callable[[float, float, int], object] | None = None, **settings: Any) -> Candidates:
     """Finds dispersed pulses in detected power: levels, flags, dedispersion, boxcars, clusters, matched filter.
@@ -268,7 +273,7 @@ def search(data: Any, *, frequency_hz: Any = None, interval_s: Any = None, start
         NaN is absent. Files: SIGPROC or search-mode PSRFITS; several are beams of one recording, or parts of it.
     frequency_hz, interval_s
         Of an array: centers of the channels (ascending) and the time from sample to sample.
-    start_mjd_utc : float
+    start_mjd_utc : float or astropy Time
         Of an array.
     output_directory, name, overwrite, pictures
         Of files: tables, database and pictures (default: yes) are written there; "" = nothing is.
@@ -318,8 +323,8 @@ def search(data: Any, *, frequency_hz: Any = None, interval_s: Any = None, start
         raise ValueError("an array needs frequency_hz and interval_s")
     array = _arrays.dense(data, "data", np.float32, 2, "[channel, time]")
     centers, width, interval = _band(frequency_hz, interval_s, array.shape[0])
-    events, dms, implementation, flagged, n_hits = _ryle.search_array(array, centers, width, interval, start_mjd_utc or 0.0,
-                                                                          _plain(settings))
+    events, dms, implementation, flagged, n_hits = _ryle.search_array(array, centers, width, interval,
+                                                                  0.0 if start_mjd_utc is None else mjd_utc(start_mjd_utc), _plain(settings))
     return Candidates(events, {"version": _ryle.version(), "implementation": implementation, "dm_trials": dms,
                                "flagged_channels": flagged, "n_hits": n_hits})
 
@@ -353,6 +358,15 @@ class Fold:
 
     def __repr__(self) -> str:
         return f"Fold(period {self.period_s:.9g} s, {self.profile.size} bins, reduced chi2 {self.reduced_chi2:.1f})"
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset: profile, sums and counts, with phase_turns and middle_s; needs xarray."""
+        n = self.profile.size
+        beside = ("sub_integration", "bin")
+        return dataset("profile", self.profile, ("bin",),
+                       {"phase_turns": ("bin", (np.arange(n) + 0.5) / n), "middle_s": ("sub_integration", self.middle_s)},
+                       {"period_s": self.period_s, "reduced_chi2": self.reduced_chi2, **self.info}, sums=(beside, self.sums),
+                       counts=(beside, self.counts))
 
     def plot(self, ax: Any = None) -> Any:
         """Draws two turns of the profile; needs matplotlib."""

@@ -10,7 +10,8 @@ import numpy as np
 
 from . import _arrays, _ryle
 from ._arrays import Array
-from ._units import number, numbers
+from ._labels import dataset, steps
+from ._units import number, numbers, time_of
 
 
 class Spectra:
@@ -81,6 +82,20 @@ class Spectra:
         """The samples as complex64. @shape [channel, time, input]"""
         return _arrays.to_complex(self.array)
 
+    @property
+    def time(self) -> Any:
+        """astropy Time of the first sample behind the first spectrum; needs astropy and spectra that know it."""
+        if self.start_tai_ns is None:
+            raise ValueError("these spectra know no time: they are not of a recording; start_tai_ns can be set")
+        return time_of(self.start_tai_ns)
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset: spectra (complex64) and valid, with frequency_hz and time_s (as start_s); needs xarray."""
+        valid = np.swapaxes(self.valid, -1, -2)
+        return dataset("spectra", self.complex(), self.axes,
+                       {"frequency_hz": ("channel", self.frequency_hz), "time_s": ("time", steps(self.start_s, self.interval_s, self.shape[1]))},
+                       {**self.provenance, "start_tai_ns": self.start_tai_ns}, valid=(self.axes[-valid.ndim:], valid))
+
     def __repr__(self) -> str:
         channels, times, inputs = self.shape
         return f"Spectra({channels} channels, {times} spectra, {inputs} inputs, {self.format})"
@@ -100,7 +115,7 @@ def spectra(array: Any, *, valid: Any = None, frequency_hz: Any = None, interval
     array : array [channel, time, input]
         complex64; int8 or int16 with a last axis (re, im); uint8 (4 + 4 bits); any strides.
     valid : array of bool [input, time] or [channel, input, time], optional
-        False: the sample counts as absent.
+        False: the sample counts as absent. So do floats that are not finite.
     frequency_hz : array or Quantity [channel], optional
     interval_s : float or Quantity
 
@@ -119,8 +134,28 @@ def spectra(array: Any, *, valid: Any = None, frequency_hz: Any = None, interval
     if frequency is not None and frequency.shape != view.shape[:1]:
         raise ValueError(f"frequency_hz is {frequency.shape}, the array has {view.shape[0]} channels")
     width = float(frequency[1] - frequency[0]) if frequency is not None and frequency.size > 1 else 0.0
-    return Spectra(_ryle.Blocks.of(view, format_name, valid_planes(valid, view.shape)), frequency, width, number(interval_s, "s"),
-                   provenance={"version": _ryle.version()})
+    return Spectra(_ryle.Blocks.of(view, format_name, present_planes(view, valid_planes(valid, view.shape))), frequency, width,
+                   number(interval_s, "s"), provenance={"version": _ryle.version()})
+
+
+def own_mask(valid: Any) -> None:
+    """Refuses a mask beside `Spectra`."""
+    if valid is not None:
+        raise ValueError("Spectra have a mask of their own; give the array and a mask: spectra.array, valid=...")
+
+
+def as_spectra(data: Any, valid: Any) -> Spectra:
+    """`Spectra` as they are, or made of an array [channel, time, input] with its mask."""
+    if not isinstance(data, Spectra):
+        return spectra(data, valid=valid)
+    own_mask(valid)
+    return data
+
+
+def require_same_band(mine: Array | None, theirs: Array | None, what: str, instead: str) -> None:
+    """Refuses spectra of other frequencies than those before; None is not known."""
+    if mine is not None and theirs is not None and not np.allclose(mine, theirs, rtol=1e-9, atol=0):
+        raise ValueError(f"these spectra are of {theirs[0]:.9g} .. {theirs[-1]:.9g} Hz, {what} of {mine[0]:.9g} .. {mine[-1]:.9g} Hz; {instead}")
 
 
 def valid_planes(valid: Any, shape: tuple[int, ...]) -> Array | None:
@@ -135,6 +170,15 @@ def valid_planes(valid: Any, shape: tuple[int, ...]) -> Array | None:
         raise ValueError(f"valid is {planes.shape}; [input, time] or [channel, input, time] of the samples is "
                          f"{(shape[0], shape[2], shape[1])}")
     return planes
+
+
+def present_planes(view: Array, planes: Array | None) -> Array | None:
+    """The mask with floats that are not finite taken out. @shape view [channel, time, input]; planes as of valid_planes"""
+    finite = _arrays.without_nan(view)
+    if finite is None:
+        return planes
+    finite = np.ascontiguousarray(finite.transpose(0, 2, 1))
+    return finite if planes is None else finite & planes
 
 
 class Channelizer:

@@ -12,12 +12,6 @@ namespace {
 
 namespace bf = beamform;
 
-/// Memory that an array of bytes owns; Python views it as what it is.
-Result<std::uint8_t> bytes_array(std::vector<std::uint8_t>&& bytes) {
-  const std::size_t n = bytes.size();
-  return to_array(std::move(bytes), {n});
-}
-
 class Beamformer {
  public:
   Beamformer(std::int64_t n_antennas, std::int64_t n_pols, std::int64_t n_beams,
@@ -84,10 +78,10 @@ class Beamformer {
   }
 
   /// Samples [channel][spectrum][input], parts of complex integers on a last axis; present
-  /// [spectrum][input]. Bytes of [row][product][channel][window], or voltages. Without a first_tick
-  /// they follow those of the last call.
+  /// [channel or 1][spectrum][input]. Bytes of [row][product][channel][window], or voltages.
+  /// Without a first_tick they follow those of the last call.
   nb::tuple execute(const AnyArray& samples, std::optional<std::int64_t> begin,
-                    const std::optional<DenseArray<bool, 2>>& present) {
+                    const std::optional<DenseArray<bool, 3>>& present) {
     const PlanLock lock(mutex_);
     const std::int64_t first_tick = begin.value_or(next_tick_);
     const auto& c = config();
@@ -97,9 +91,11 @@ class Beamformer {
     std::vector<std::uint8_t> bytes(count_of(bf::dense_output_bytes(c, n_windows)));
     bf::Output output = bf::dense_output(c, bytes.data(), n_windows);
     std::vector<std::uint64_t> bits;
-    if (present) bits = pack_bits(present->data(), n_spectra, c.n_inputs());
+    const std::int64_t n_masks = present ? static_cast<std::int64_t>(present->shape(0)) : 0;
+    if (present) bits = pack_bits(present->data(), n_masks * n_spectra, c.n_inputs());
     const std::int64_t words = words_for_bits(c.n_inputs());
     Counts total(c), gulp(c);
+    std::vector<std::uint64_t> gulp_bits;
     std::int64_t done = 0;
     for (std::int64_t first = 0; first < n_spectra; first += c.max_spectra) {
       const std::int64_t n = std::min(c.max_spectra, n_spectra - first);
@@ -110,9 +106,13 @@ class Beamformer {
                       .channel_stride_bytes = samples.stride(0) * item,
                       .step_stride_bytes = samples.stride(1) * item};
       if (!bits.empty()) {
-        input.present = bits.data() + first * words;
+        gulp_bits.resize(count_of(n_masks * n * words));
+        for (std::int64_t k = 0; k < n_masks; ++k)
+          std::copy_n(bits.data() + (k * n_spectra + first) * words, n * words,
+                      gulp_bits.data() + k * n * words);
+        input.present = gulp_bits.data();
         input.slot_spectra = 1;
-        input.present_per_channel = false;
+        input.present_per_channel = n_masks > 1;
       }
       bf::Output part = output;
       part.values = bytes.data() + done * c.bytes_per_value();
@@ -128,7 +128,8 @@ class Beamformer {
     const std::initializer_list<std::size_t> rows = {count_of(c.n_rows()), count_of(c.n_products()),
                                                      count_of(c.n_channels)};
     const std::initializer_list<std::size_t> beams = {count_of(c.n_beams), count_of(c.n_channels)};
-    return nb::make_tuple(bytes_array(std::move(bytes)), done, to_array(std::move(total.low), rows),
+    // Bytes, which Python views as what they are.
+    return nb::make_tuple(to_array(std::move(bytes)), done, to_array(std::move(total.low), rows),
                           to_array(std::move(total.high), rows),
                           to_array(std::move(total.used), beams),
                           to_array(std::move(total.power), beams));

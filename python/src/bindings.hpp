@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,12 @@ Result<T> to_array(std::vector<T>&& values, std::initializer_list<std::size_t> s
   auto* kept = new std::vector<T>(std::move(values));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return Result<T>(kept->data(), shape, owner);
+}
+/// The same of one axis.
+template <class T>
+Result<T> to_array(std::vector<T>&& values) {
+  const std::size_t n = values.size();
+  return to_array(std::move(values), {n});
 }
 /// The same of complex integers: a last axis of real and imaginary part.
 template <class T>
@@ -73,6 +80,16 @@ Enum named(const std::string& word, const char* key,
   }
   throw ConfigError(std::string(key) + " \"" + word + "\" is not known; use one of " + known);
 }
+
+/// The value that the library found for a word. Throws ConfigError that lists the words.
+template <class Value>
+Value known(const std::optional<Value>& found, const char* key, const std::string& word,
+            const char* words) {
+  if (!found) throw ConfigError(std::string(key) + " \"" + word + "\" is not known; use " + words);
+  return *found;
+}
+
+constexpr const char* kSamplePaths = "auto, direct, gridded or w-stacked";
 
 /// Throws the exception of a signal handler (KeyboardInterrupt). With the GIL.
 void check_signals();

@@ -32,6 +32,15 @@ class Blocks {
     return valid.empty() ? nullptr : valid.data() + first / 64;
   }
   std::int64_t valid_channel_stride() const { return per_channel() ? n_inputs() * words_ : 0; }
+  /// Spectra [first, first + n) as an engine takes them. @pre first a multiple of 128
+  template <class Input>
+  Input gulp(std::int64_t first, std::int64_t n) const {
+    return {.blocks = from(first),
+            .n_spectra = n,
+            .valid = valid_from(first),
+            .valid_words = words(),
+            .valid_channel_stride_words = valid_channel_stride()};
+  }
 
  private:
   std::int64_t n_spectra_;

@@ -125,7 +125,7 @@ class Channelizer {
   Result<double> filter() const {
     const PlanLock lock(mutex_);
     const auto h = plan_->filter();
-    return to_array(std::vector<double>(h.begin(), h.end()), {h.size()});
+    return to_array(std::vector<double>(h.begin(), h.end()));
   }
   nb::dict cost() const {
     const PlanLock lock(mutex_);
@@ -141,8 +141,7 @@ class Channelizer {
     std::vector<double> hz;
     for (std::int64_t c = 0; c < config_.n_channels; ++c)
       hz.push_back(ch::channel_center_hz(config_, c));
-    const std::size_t n = hz.size();
-    return to_array(std::move(hz), {n});
+    return to_array(std::move(hz));
   }
   const ch::Config& config() const { return config_; }
 

@@ -38,11 +38,8 @@ class Correlator {
     for (std::int64_t first = 0; first < blocks.n_spectra(); first += step) {
       {
         const nb::gil_scoped_release released;
-        plan_->execute(queue_, {.blocks = blocks.from(first),
-                                .n_spectra = std::min(step, blocks.n_spectra() - first),
-                                .valid = blocks.valid_from(first),
-                                .valid_words = blocks.words(),
-                                .valid_channel_stride_words = blocks.valid_channel_stride()});
+        plan_->execute(queue_,
+                       blocks.gulp<co::Input>(first, std::min(step, blocks.n_spectra() - first)));
       }
       check_signals();
     }

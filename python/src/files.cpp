@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
-#include "python/src/bindings.hpp"
+#include "python/src/products.hpp"
 #include "ryle/core/input_file.hpp"
 #include "ryle/core/interrupt.hpp"
 #include "ryle/core/units.hpp"
@@ -17,7 +18,10 @@
 #include "ryle/io/image/image_file.hpp"
 #include "ryle/io/scan/scan_file.hpp"
 #include "ryle/io/visibility/visibility_file.hpp"
+#include "ryle/pipeline/visibility/dump_builder.hpp"
 #include "ryle/pipeline/visibility/imaging.hpp"
+#include "ryle/pipeline/visibility/run_common.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
 #include "ryle/telescope/geometry.hpp"
 
 namespace ryle::python {
@@ -30,6 +34,10 @@ void read_interruptibly(const std::function<void()>& work) {
     signals = 0;
     throw;
   }
+}
+
+SkyPicture picture_of(const SkyImage& image, const Observation& observation) {
+  return {image, observation, image.metadata.implementation, image.metadata.path, 0, {}};
 }
 
 namespace {
@@ -136,14 +144,6 @@ nb::tuple read_spectra(Recording& recording, Tick first, std::int64_t n) {
 
 // Visibilities.
 
-struct SkyPicture {
-  SkyImage image;
-  Observation observation;
-  std::string implementation, path;
-  std::int64_t n_samples = 0;
-  std::vector<std::string> warnings;
-};
-
 nb::dict picture_info(const SkyPicture& p) {
   const SkyImage& i = p.image;
   nb::dict d;
@@ -243,6 +243,42 @@ Result<T> stacked(const VisibilityFile& file, const Pick& pick) {
                                       count_of(first.n_baselines), count_of(first.n_pol_products)});
 }
 
+/// Sums of a correlator as one integration of an array: order of antennas, cables undone, phased to
+/// the center. @shape sums, counts [channel][pair of inputs]
+std::unique_ptr<VisibilityFile> visibilities_of(const DenseArray<cf64, 2>& sums,
+                                                const DenseArray<std::uint32_t, 2>& counts,
+                                                std::int64_t n_spectra, const ArrayLayout& array,
+                                                double first_center_hz, double channel_width_hz,
+                                                std::int64_t start_tai_ns, double interval_s,
+                                                const std::string& phase_center,
+                                                const std::string& implementation) {
+  const nb::gil_scoped_release released;
+  pipeline::ObservationConfig config;
+  config.correlate.phase_center = phase_center;
+  const FrequencyAxis frequency{first_center_hz, channel_width_hz,
+                                static_cast<std::int64_t>(sums.shape(0))};
+  auto file = std::make_unique<VisibilityFile>();
+  file->observation = pipeline::make_observation(config, array, frequency, interval_s, start_tai_ns,
+                                                 "ryle.Visibilities.observed_by");
+  Observation& observation = file->observation;
+  observation.nominal_dump_s = static_cast<double>(n_spectra) * interval_s;
+  observation.provenance.implementations = {implementation};
+  pipeline::DumpBuilder::Setup setup;
+  pipeline::complete_builder(setup, config, array, frequency);
+  setup.gains = pipeline::spectra_gains(config, array, frequency);
+  setup.rotate = pipeline::DelayModel(array, observation.earth_orientation,
+                                      observation.phase_center, frequency.band_center_hz());
+  pipeline::RawDump raw;
+  raw.n_spectra = n_spectra;
+  constexpr std::int64_t kFemto = 1'000'000'000'000'000;
+  raw.clock = {start_tai_ns, {kFemto, std::llround(interval_s * static_cast<double>(kFemto))}};
+  raw.sums.real.assign(sums.data(), sums.data() + sums.size());
+  raw.sums.counts.assign(counts.data(), counts.data() + counts.size());
+  raw.sums.n_spectra = n_spectra;
+  file->dumps = {pipeline::DumpBuilder(std::move(setup)).build(raw, {})};
+  return file;
+}
+
 void write_visibilities(const VisibilityFile& file, const std::string& path, bool overwrite) {
   read_interruptibly([&] {
     const auto writer = open_visibility_writer(path, file.observation, overwrite);
@@ -268,14 +304,9 @@ std::unique_ptr<SkyPicture> image_of(const VisibilityFile& file, std::int64_t n_
   o.max_error = max_error;
   o.robust = robust;
   o.implementation = implementation;
-  const auto wanted = image::sample_path_named(path);
-  if (!wanted)
-    throw ConfigError("path \"" + path + "\" is not known; use auto, direct, gridded or w-stacked");
-  o.path = *wanted;
-  const auto weights = image::weighting_named(weighting);
-  if (!weights)
-    throw ConfigError("weighting \"" + weighting + "\" is not known; use natural, uniform, briggs");
-  o.weighting = *weights;
+  o.path = known(image::sample_path_named(path), "path", path, kSamplePaths);
+  o.weighting = known(image::weighting_named(weighting), "weighting", weighting,
+                      "natural, uniform or briggs");
   std::atomic<int> stop{0};
   o.go_on = [&stop](double) { return stop == 0; };
   auto picture = std::make_unique<SkyPicture>();
@@ -302,8 +333,7 @@ nb::dict filterbank_info(const FilterbankReader& reader) {
   d["n_samples"] = i.n_samples;
   d["sample_interval_s"] = i.sample_interval_s;
   d["channel_width_hz"] = i.channel_width_hz;
-  d["channel_center_hz"] =
-      to_array(std::vector<double>(i.channel_center_hz), {i.channel_center_hz.size()});
+  d["channel_center_hz"] = to_array(std::vector<double>(i.channel_center_hz));
   d["bits"] = i.bits;
   d["n_ifs"] = i.n_ifs;
   d["start_mjd_utc"] = i.start_mjd_utc;
@@ -420,6 +450,10 @@ void bind_files(nb::module_& m) {
            nb::arg("implementation"));
   m.def("read_visibilities", &read_visibilities, nb::arg("path"), nb::arg("column"),
         nb::arg("conjugate"));
+  m.def("visibilities_of", &visibilities_of, nb::arg("sums").noconvert(),
+        nb::arg("counts").noconvert(), nb::arg("n_spectra"), nb::arg("array"),
+        nb::arg("first_center_hz"), nb::arg("channel_width_hz"), nb::arg("start_tai_ns"),
+        nb::arg("interval_s"), nb::arg("phase_center"), nb::arg("implementation"));
   m.def("measurement_sets_supported", &measurement_sets_supported);
 
   nb::class_<FilterbankReader>(m, "Filterbank")
@@ -443,12 +477,7 @@ void bind_files(nb::module_& m) {
       .def(
           "image",
           [](const ImageCubeReader& r, std::int64_t k) {
-            auto picture = std::make_unique<SkyPicture>();
-            picture->image = r.image(k);
-            picture->observation = r.observation();
-            picture->implementation = picture->image.metadata.implementation;
-            picture->path = picture->image.metadata.path;
-            return picture;
+            return std::make_unique<SkyPicture>(picture_of(r.image(k), r.observation()));
           },
           nb::arg("k"));
   m.def("is_image_cube", &is_image_cube, nb::arg("path"));
@@ -459,9 +488,7 @@ void bind_files(nb::module_& m) {
            [](ScanFile& f) {
              std::vector<double> longitude, latitude;
              read_interruptibly([&] { f.read_positions(longitude, latitude); });
-             const std::size_t n = longitude.size();
-             return nb::make_tuple(to_array(std::move(longitude), {n}),
-                                   to_array(std::move(latitude), {n}));
+             return nb::make_tuple(to_array(std::move(longitude)), to_array(std::move(latitude)));
            })
       .def(
           "read",

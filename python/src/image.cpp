@@ -169,19 +169,8 @@ class SkyImager {
   }
 
   void add(const Blocks& blocks, std::int64_t first, std::int64_t n) {
-    if (field_) {
-      field_->execute(queue_, {.blocks = blocks.from(first),
-                               .n_spectra = n,
-                               .valid = blocks.valid_from(first),
-                               .valid_words = blocks.words(),
-                               .valid_channel_stride_words = blocks.valid_channel_stride()});
-      return;
-    }
-    correlator_->execute(queue_, {.blocks = blocks.from(first),
-                                  .n_spectra = n,
-                                  .valid = blocks.valid_from(first),
-                                  .valid_words = blocks.words(),
-                                  .valid_channel_stride_words = blocks.valid_channel_stride()});
+    if (field_) return field_->execute(queue_, blocks.gulp<im::FieldInput>(first, n));
+    correlator_->execute(queue_, blocks.gulp<correlate::Input>(first, n));
   }
 
   Queue queue_;
@@ -205,10 +194,7 @@ nb::tuple image_samples(const DenseArray<double, 2>& uvw, const DenseArray<cf64,
   config.width_direction_cosines = width;
   config.implementation = implementation;
   config.max_error = max_error;
-  const auto wanted = im::sample_path_named(path);
-  if (!wanted)
-    throw ConfigError("path \"" + path + "\" is not known; use auto, direct, gridded or w-stacked");
-  config.path = *wanted;
+  config.path = known(im::sample_path_named(path), "path", path, kSamplePaths);
   std::atomic<int> stop{0};
   config.go_on = [&stop](double) { return stop == 0; };
   std::vector<double> pixels;

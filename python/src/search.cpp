@@ -5,7 +5,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "python/src/bindings.hpp"
+#include "python/src/products.hpp"
 #include "ryle/engine/search/dispersion.hpp"
 #include "ryle/pipeline/config/config_fields.hpp"
 #include "ryle/pipeline/search/search_products.hpp"
@@ -124,6 +124,8 @@ class SetByName {
   std::size_t n_taken_ = 0;
 };
 
+}  // namespace
+
 nb::dict candidate_dict(const SearchCandidate& c) {
   nb::dict d;
   d["number"] = c.number;
@@ -148,6 +150,8 @@ nb::dict candidate_dict(const SearchCandidate& c) {
   d["picture"] = c.picture;
   return d;
 }
+
+namespace {
 
 nb::list candidates(const std::vector<SearchCandidate>& events) {
   nb::list list;
@@ -190,9 +194,8 @@ nb::tuple search_array(const DenseArray<float, 2>& power, const DenseArray<doubl
     products.add(found, 0, 0);
   }
   const std::vector<double>& dms = config.chain.dms;
-  return nb::make_tuple(candidates(products.events()),
-                        to_array(std::vector<double>(dms), {dms.size()}), beams.implementation(),
-                        beams.n_flagged_channels(), beams.counts().n_hits);
+  return nb::make_tuple(candidates(products.events()), to_array(std::vector<double>(dms)),
+                        beams.implementation(), beams.n_flagged_channels(), beams.counts().n_hits);
 }
 
 nb::list search_files(const std::vector<std::string>& files, const std::string& output_directory,
@@ -286,8 +289,7 @@ void bind_search(nb::module_& m) {
         plan.tolerance = tolerance;
         auto dms =
             se::dm_trials(band_of(center_hz, channel_width_hz, sample_interval_s, k_dm), plan);
-        const std::size_t n = dms.size();
-        return to_array(std::move(dms), {n});
+        return to_array(std::move(dms));
       },
       nb::arg("center_hz").noconvert(), nb::arg("channel_width_hz"), nb::arg("sample_interval_s"),
       nb::arg("k_dm"), nb::arg("kind"), nb::arg("dm_min"), nb::arg("dm_max"), nb::arg("step"),
