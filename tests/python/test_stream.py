@@ -267,10 +267,10 @@ def test_a_live_run_does_not_wait_and_counts_what_it_drops(tmp_path):
             time.sleep(0.05)
         taken.extend(stream)
         dropped = stream.dropped["visibilities"]
-    assert obs.summary["integrations"] == 8 == len(taken) + dropped
+    assert obs.summary["integrations"] == len(taken) + dropped >= 8
     vis = obs.open("uvh5")
     by_time = dict(zip(vis.info["centroid_tai_ns"], vis.data))
-    assert len(by_time) == 8 and all(np.array_equal(by_time[d.info["centroid_tai_ns"][0]], d.data[0]) for d in taken)
+    assert len(by_time) == obs.summary["integrations"] and all(np.array_equal(by_time[d.info["centroid_tai_ns"][0]], d.data[0]) for d in taken)
 
 
 def test_a_child_process_cannot_read_the_stream_of_its_parent(folder, tmp_path):
