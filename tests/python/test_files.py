@@ -195,3 +195,17 @@ def test_the_sun_in_ten_lines(tmp_path):
     done = subprocess.run([sys.executable, "-c", offline + "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 0.6  # half a pixel
+
+
+def test_the_sun_in_visibilities_of_one_spectrum(offline):
+    """The same sky by the correlator: baselines of antennas, phased to the zenith, imaged as a file would be."""
+    pytest.importorskip("astropy")
+    from astropy.coordinates import AltAz, get_sun
+
+    array = ryle.read_layout(data("lwa/lwana-ssmif-2024may.txt"))
+    vis = ryle.correlate(ryle.open(data("lwa/tbx-test.dat")).spectra()).observed_by(array)
+    assert vis.data.shape == (1, 312, 64 * 65 // 2, 4) and vis.counts.max() == 1
+    sky = vis.image(n_pixels=128, width=1.9)
+    here = AltAz(obstime=sky.time, location=vis.location)
+    found = sky.wcs.pixel_to_world(*sky.peak()[:2]).transform_to(here)
+    assert found.separation(get_sun(sky.time).transform_to(here)).deg < 1.2  # a pixel
