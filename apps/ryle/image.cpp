@@ -19,6 +19,7 @@
 #include "ryle/engine/image/statistics.hpp"
 #include "ryle/io/base/publish.hpp"
 #include "ryle/io/visibility/covariance.hpp"
+#include "ryle/io/visibility/described_visibilities.hpp"
 #include "ryle/io/visibility/visibility_file.hpp"
 #include "ryle/pipeline/image/sky_products.hpp"
 #include "ryle/pipeline/image/visibility_imaging.hpp"
@@ -68,7 +69,8 @@ bool is_visibilities(const ImageArguments& a) {
   std::filesystem::path path = std::filesystem::path(a.recording.files[0]).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // "vis.ms/"
   const std::string suffix = path.extension().string();
-  return suffix == ".ms" || suffix == ".uvfits" || suffix == ".uvh5";
+  return suffix == ".ms" || suffix == ".uvfits" || suffix == ".uvh5" ||
+         (std::filesystem::exists(path) && is_visibility_description(path.string()));
 }
 
 /// One picture about the phase center of visibilities, not all-sky images of their integrations.
@@ -480,7 +482,8 @@ void add_image(CLI::App& app, Context& context) {
   sub->add_option(
          "file", a->recording.files,
          "recording(s) of voltages (with --station or --layout), visibilities: .ms, .uvfits, "
-         ".uvh5, or the real part of a covariance FITS pair")
+         ".uvh5, a description of station matrices (.toml), or the real part of a covariance FITS "
+         "pair")
       ->required();
   sub->add_option("-o,--output", a->output, "FITS image");
   sub->add_option("--png", a->png, "picture (.png, .pdf, .svg)");

@@ -11,6 +11,7 @@
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/beamform/beamform.hpp"
@@ -25,6 +26,7 @@
 #include "ryle/io/beam/filterbank_file.hpp"
 #include "ryle/io/image/image_cube.hpp"
 #include "ryle/io/scan/scan_file.hpp"
+#include "ryle/io/visibility/described_visibilities.hpp"
 #include "ryle/io/visibility/visibility_file.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/grid/grid_state.hpp"
@@ -68,6 +70,11 @@ Json visibility_metadata(const std::string& path) {
             {"kind", "visibilities"},
             {"telescope", o.array.name},
             {"antennas", o.array.n_antennas()},
+            {"latitude_deg", o.array.latitude_rad / kDegree_rad},
+            {"longitude_deg", o.array.longitude_rad / kDegree_rad},
+            {"phase_center", o.phase_center_name},
+            {"phase_center_deg",
+             {o.phase_center.ra_rad / kDegree_rad, o.phase_center.dec_rad / kDegree_rad}},
             {"channels", o.frequency.n_channels},
             {"first_channel_hz", o.frequency.first_center_hz},
             {"channel_width_hz", o.frequency.channel_width_hz},
@@ -247,6 +254,7 @@ Json grid_sums_metadata(const std::string& path) {
 }
 
 Json toml_contents(const std::string& path) {
+  if (is_visibility_description(path)) return visibility_metadata(path);
   const std::string text = read_text_file(path, std::int64_t{16} << 20);
   if (text.find("[[beam") != std::string::npos) {
     BeamsContext context;

@@ -391,7 +391,7 @@ AnyFile = Recording | VisibilityFile | Filterbank | ImageCube | FitsImage | Scan
 
 
 def read_visibilities(path: str | os.PathLike[str], *, column: str = "", conjugate: str = "auto") -> VisibilityFile:
-    """A Measurement Set, UVFITS or UVH5 file, whole.
+    """A Measurement Set, UVFITS or UVH5 file, or what a description (.toml) says of matrices of a station, whole.
 
     Parameters
     ----------
@@ -462,7 +462,8 @@ def open(path: str | os.PathLike[str], *, format: str = "auto") -> AnyFile:
 
     Returns
     -------
-    Recording, VisibilityFile, Filterbank, ImageCube, FitsImage, Scans, Observation (.toml) or Contents
+    Recording, VisibilityFile, Filterbank, ImageCube, FitsImage, Scans, Observation (.toml) or Contents; a .toml with the
+    section [visibilities] is a VisibilityFile
 
     Raises
     ------
@@ -480,6 +481,8 @@ def open(path: str | os.PathLike[str], *, format: str = "auto") -> AnyFile:
     if suffix in (".fil", ".tim", ".sf"):
         return Filterbank(_ryle.open_filterbank(name, "I"), name)
     if suffix == ".toml":
+        if _ryle.is_visibility_description(name):
+            return read_visibilities(name)
         beams = _ryle.beams_info(name)
         return Observation(name) if beams is None else Contents(name, dict(beams))
     return open_recording(name, format=format) if format != "auto" else _by_content(name)

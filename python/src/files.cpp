@@ -17,6 +17,7 @@
 #include "ryle/io/image/image_cube.hpp"
 #include "ryle/io/image/image_file.hpp"
 #include "ryle/io/scan/scan_file.hpp"
+#include "ryle/io/visibility/described_visibilities.hpp"
 #include "ryle/io/visibility/visibility_file.hpp"
 #include "ryle/pipeline/visibility/dump_builder.hpp"
 #include "ryle/pipeline/visibility/imaging.hpp"
@@ -454,6 +455,7 @@ void bind_files(nb::module_& m) {
         nb::arg("counts").noconvert(), nb::arg("n_spectra"), nb::arg("array"),
         nb::arg("first_center_hz"), nb::arg("channel_width_hz"), nb::arg("start_tai_ns"),
         nb::arg("interval_s"), nb::arg("phase_center"), nb::arg("implementation"));
+  m.def("is_visibility_description", &is_visibility_description, nb::arg("path"));
   m.def("measurement_sets_supported", &measurement_sets_supported);
 
   nb::class_<FilterbankReader>(m, "Filterbank")

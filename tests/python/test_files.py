@@ -151,6 +151,24 @@ def test_real_recordings_are_opened(name, inputs):
         assert np.abs(samples.astype(int)).max() > 0
 
 
+def test_matrices_of_a_station_by_their_description(tmp_path):
+    real = data("eda2_20191104/20191104_033537_eda2_ch1_ant256_midday_avg1_vis_real_channel000_time000000.fits")
+    path = tmp_path / "eda2.toml"
+    path.write_text(f"""[visibilities]
+format = "covariance"
+real = "{real}"
+imaginary = "{str(real).replace("real", "imag")}"
+antennas = "{real.parent / "antenna_locations.txt"}"
+frequency_mhz = 159.375
+latitude_deg = -26.7033194
+longitude_deg = 116.67081524
+""")
+    vis = ryle.open(path)
+    assert isinstance(vis, ryle.VisibilityFile) and vis.data.shape[:2] == (1, 1)
+    assert vis.info["latitude_deg"] == pytest.approx(-26.7033194) and len(vis.info["antennas"]) == 256
+    assert "found from the Sun" in vis.info["notes"]["covariance sign"]
+
+
 def test_real_visibilities_are_those_of_the_file():
     h5py = pytest.importorskip("h5py")
     path = data("vis/pyuvdata/zen.2458661.23480.HH.uvh5")

@@ -93,30 +93,11 @@ bool all_digits(const std::string& text, std::size_t first, std::size_t count) {
                      [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
 }
 
-// "20191104_033537_..." or "..._20220406T035747506_..." -> "2022-04-06T03:57:47.506"; digits after
-// the seconds are a fraction. Empty where the name holds none.
-std::string utc_of_name(const std::string& path) {
-  const std::string name = std::filesystem::path(path).filename().string();
-  const auto digit_at = [&](std::size_t k) { return all_digits(name, k, 1); };
-  for (std::size_t k = 0; k + 15 <= name.size(); ++k) {
-    if (k > 0 && digit_at(k - 1)) continue;
-    if (!all_digits(name, k, 8) || !all_digits(name, k + 9, 6)) continue;
-    if (name[k + 8] != '_' && name[k + 8] != 'T') continue;
-    std::string fraction;
-    for (std::size_t f = k + 15; digit_at(f); ++f) fraction += name[f];
-    const std::string utc = name.substr(k, 4) + "-" + name.substr(k + 4, 2) + "-" +
-                            name.substr(k + 6, 2) + "T" + name.substr(k + 9, 2) + ":" +
-                            name.substr(k + 11, 2) + ":" + name.substr(k + 13, 2);
-    return fraction.empty() ? utc : utc + "." + fraction;
-  }
-  return "";
-}
-
 // The UTC that was given, or that of the names, which must not disagree.
 std::string utc_of(const CovarianceFiles& files) {
   if (!files.utc.empty()) return files.utc;
-  const std::string real = utc_of_name(files.real_path);
-  const std::string imaginary = utc_of_name(files.imaginary_path);
+  const std::string real = utc_of_file_name(files.real_path);
+  const std::string imaginary = utc_of_file_name(files.imaginary_path);
   if (real.empty()) {
     throw ConfigError(files.real_path +
                       ": when was it? give the UTC (--utc), or a file name with YYYYMMDD_HHMMSS or "
@@ -307,6 +288,25 @@ void note_settings(const CovarianceFiles& files, const std::string& utc,
 }
 
 }  // namespace
+
+// "20191104_033537_..." or "..._20220406T035747506_..." -> "2022-04-06T03:57:47.506"; digits after
+// the seconds are a fraction. Empty where the name holds none.
+std::string utc_of_file_name(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const auto digit_at = [&](std::size_t k) { return all_digits(name, k, 1); };
+  for (std::size_t k = 0; k + 15 <= name.size(); ++k) {
+    if (k > 0 && digit_at(k - 1)) continue;
+    if (!all_digits(name, k, 8) || !all_digits(name, k + 9, 6)) continue;
+    if (name[k + 8] != '_' && name[k + 8] != 'T') continue;
+    std::string fraction;
+    for (std::size_t f = k + 15; digit_at(f); ++f) fraction += name[f];
+    const std::string utc = name.substr(k, 4) + "-" + name.substr(k + 4, 2) + "-" +
+                            name.substr(k + 6, 2) + "T" + name.substr(k + 9, 2) + ":" +
+                            name.substr(k + 11, 2) + ":" + name.substr(k + 13, 2);
+    return fraction.empty() ? utc : utc + "." + fraction;
+  }
+  return "";
+}
 
 VisibilityFile read_covariance(const CovarianceFiles& files) {
   check(files);

@@ -37,6 +37,10 @@ struct CovarianceFiles {
 /// What was used and why begins with this among the notes of the provenance.
 inline constexpr char kCovarianceNote[] = "covariance ";
 
+/// UTC in a file name with YYYYMMDD_HHMMSS or YYYYMMDDTHHMMSS, perhaps with fractions, as ISO; ""
+/// without one.
+std::string utc_of_file_name(const std::string& path);
+
 /// One dump, one pol, one channel; an antenna without any value is marked bad. Notes of the
 /// provenance say which sign, time, polarization, width and antennas were used, and why. Throws
 /// ConfigError for what is missing in `files` or when the Sun cannot tell, FormatError for wrong

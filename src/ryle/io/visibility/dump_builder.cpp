@@ -298,6 +298,29 @@ void describe_values(const std::string& unit, const std::string& pol_convention,
   notes["polarization"] = "I is XX + YY in the file: its values were doubled";
 }
 
+void phase_from_ground(VisibilityFile& file) {
+  const Observation& observation = file.observation;
+  for (VisibilityDump& dump : file.dumps) {
+    const Vector3 s0 = enu_of_direction(observation.array, observation.phase_center,
+                                        dump.centroid_tai_ns, observation.earth_orientation);
+    std::vector<double> path_m;
+    for (const Antenna& antenna : observation.array.antennas) {
+      const auto& r = antenna.enu_m;
+      path_m.push_back(r[0] * s0[0] + r[1] * s0[1] + r[2] * s0[2]);
+    }
+    for (std::int64_t channel = 0; channel < dump.n_channels; ++channel) {
+      const double per_m = observation.frequency.center_hz(channel) / kSpeedOfLight_m_per_s;
+      for (std::int64_t baseline = 0; baseline < dump.n_baselines; ++baseline) {
+        const auto [i, j] = pair_of(baseline);
+        const double turns = per_m * (path_m[i] - path_m[j]);
+        const cf32 turn(std::polar(1.0, -2 * kPi * (turns - std::round(turns))));
+        for (std::int64_t pol = 0; pol < dump.n_pol_products; ++pol)
+          dump.data[dump.index(channel, baseline, pol)] *= turn;
+      }
+    }
+  }
+}
+
 std::vector<std::int64_t> used_antennas(const std::vector<int>& antenna1,
                                         const std::vector<int>& antenna2) {
   std::set<std::int64_t> used(antenna1.begin(), antenna1.end());

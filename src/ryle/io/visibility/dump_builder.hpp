@@ -38,6 +38,10 @@ void build_dumps(const RowSet& rows, const VisibilityReadOptions& options, Visib
 void set_exact_times(VisibilityDump& dump, std::int64_t start_tai_ns, std::int64_t centroid_tai_ns,
                      double interval_s, std::int64_t n_spectra);
 
+/// Turns visibilities as antennas on the ground correlate, V = exp(2 pi i (r_i - r_j) . s /
+/// lambda), to observation.phase_center at the centroid of every dump.
+void phase_from_ground(VisibilityFile& file);
+
 /// AIPS codes of polarizations (UVFITS, UVH5) -> pol_product; Stokes I alone (1) is imaged like XX
 /// alone. Throws UnsupportedError for anything but linear feeds.
 std::vector<int> products_of_aips(const std::string& path, const std::vector<std::int64_t>& codes);

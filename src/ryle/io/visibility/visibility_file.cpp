@@ -9,6 +9,7 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/io/visibility/described_visibilities.hpp"
 #include "ryle/io/visibility/visibility_layout.hpp"
 
 namespace ryle {
@@ -22,7 +23,8 @@ std::string suffix_of(const std::string& path) {
 
 [[noreturn]] void reject_suffix(const std::string& path) {
   throw ConfigError("visibility file " + path +
-                    ": its name must end in .ms (Measurement Set), .uvfits or .uvh5");
+                    ": its name must end in .ms (Measurement Set), .uvfits or .uvh5; a description "
+                    "(.toml) of matrices is read, not written");
 }
 
 }  // namespace
@@ -64,6 +66,7 @@ VisibilityFile read_visibility_file(const std::string& path, const VisibilityRea
                       " is asked for; only Measurement Sets have columns, leave --column out");
   if (suffix == ".uvfits") return io::read_uvfits(path, options);
   if (suffix == ".uvh5") return io::read_uvh5(path, options);
+  if (suffix == ".toml") return read_described_visibilities(path, options);
   reject_suffix(path);
 }
 
