@@ -61,7 +61,7 @@ class Live {
         beams_(pipeline::live_beams(config_)),
         planned_(pipeline::with_search_blocks(config_, pipeline::beam_setup(config_, beams_))),
         setup_(pipeline::beam_setup(planned_, beams_)),
-        n_spectra_(beams_.receiver.chunk_spectra) {
+        n_spectra_(beams_.receiver.chunk_ticks) {
     devices_ = pipeline::beam_devices(planned_.runtime);
     std::vector<Queue> queues;
     for (const int device : devices_) queues.push_back(Queue::cuda(device));

@@ -114,8 +114,8 @@ void vdif(std::span<const std::byte> data) {
 }
 
 void best2(std::span<const std::byte> data) {
-  check_codec(wire::Best2Geometry{}, data, 1024);
-  check_codec(wire::Best2Geometry{.first_channel = 100, .n_channels = 3}, data, 3);
+  check_codec(wire::DescribedCodec(wire::best2_packet(), {0, 1024, 1}), data, 1024);
+  check_codec(wire::DescribedCodec(wire::best2_packet(), {100, 3, 1}), data, 3);
 }
 
 void chips(std::span<const std::byte> data) {

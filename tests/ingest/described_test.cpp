@@ -126,7 +126,7 @@ TEST(DescribedBlocks, EverySampleOfRandomLayoutsIsWhatWasSent) {
     for (std::int64_t c = 0; c < shape.n_channels; ++c) {
       const std::int64_t number = shape.descending ? shape.n_channels - 1 - c : c;
       for (std::int64_t i = 0; i < shape.n_inputs; ++i) {
-        const std::int64_t stream = number / channels * 3 + i / inputs;
+        const std::int64_t stream = c / channels * 3 + i / inputs;
         const std::uint64_t* valid = spectra.mask.bits.data() +
                                      c * spectra.mask.channel_stride_words + i * spectra.mask.words;
         for (std::int64_t t = 0; t < view.n_blocks * spectra_per_block(view.format); ++t) {

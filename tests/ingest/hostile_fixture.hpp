@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "ryle/core/random.hpp"
-#include "ryle/ingest/best2_source.hpp"
+#include "ryle/ingest/described_source.hpp"
 #include "ryle/ingest/fengine_source.hpp"
 #include "ryle/ingest/mwa32t_source.hpp"
 #include "ryle/ingest/receiver_thread.hpp"
+#include "ryle/wire/best2.hpp"
 #include "ryle/wire/chips.hpp"
 #include "ryle/wire/lwa.hpp"
 
@@ -165,10 +166,12 @@ inline HostileFormat fengine_format_of(FengineFormat format) {
 }
 
 inline HostileFormat best2_format() {
-  auto config = hostile_config<Best2SourceConfig>();
+  auto config = hostile_config<DescribedSourceConfig>();
+  config.packet = wire::best2_packet();
+  config.n_inputs = 32;
   config.n_channels = 4;
-  config.descending = false;
-  config.chunk_spectra = 512;
+  config.clock.rate_hz = {78'125, 4};
+  config.chunk_ticks = 512;
   HostileFormat f;
   f.name = "best2";
   f.n_streams = 4;
@@ -178,13 +181,14 @@ inline HostileFormat best2_format() {
   f.header_bytes = 8;
   f.payload_bytes = 4096;
   f.chunk_slots = 4;
-  f.source = std::make_unique<Best2Source>(config);
-  f.encode = [](int stream, std::int64_t slot, std::span<const std::byte> payload,
-                std::span<std::byte> out) {
+  f.source = std::make_unique<DescribedSpectraSource>(config);
+  f.encode = [codec = wire::DescribedCodec(config.packet, {0, 4, 1})](
+                 int stream, std::int64_t slot, std::span<const std::byte> payload,
+                 std::span<std::byte> out) {
     wire::Packet p;
     p.tick_raw = static_cast<std::uint64_t>(slot);
-    p.channel = static_cast<std::uint32_t>(stream);
-    return wire::encode(wire::Best2Geometry{}, p, payload, out);
+    p.stream = static_cast<std::uint32_t>(stream);
+    return codec.encode(p, payload, out);
   };
   return f;
 }

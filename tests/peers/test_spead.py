@@ -322,6 +322,202 @@ el_deg = 70.0
         assert abs(at - times[0]) <= 1
 
 
+LIVE_ANTENNAS, LIVE_CHANNELS, LIVE_BLOCKS = 4, 8, 24
+LIVE_RATE = 20_000     # spectra per second
+LIVE_FIRST = 40_000    # counter of the first packet: 128 spectra each
+
+
+def live_beams(tmp_path, port, spead, *more):
+    """Packets of one channel of four antennas, 128 spectra of 4+4 bits, to beams that are sent to `spead`."""
+    (tmp_path / "array.csv").write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\n" + "".join(
+        f"A{a},{3.0 * a},{5.0 * a * a},0.0,X,0\n" for a in range(LIVE_ANTENNAS)))
+    (tmp_path / "beams.toml").write_text(f"""
+[telescope]
+layout = "array.csv"
+latitude_deg = -30.7
+longitude_deg = 21.4
+[band]
+first_center_mhz = 100.0
+channel_step_khz = {LIVE_RATE / 1e3}
+n_channels = {LIVE_CHANNELS}
+[[beam]]
+name = "zenith"
+frame = "azel"
+az_deg = 0.0
+el_deg = 90.0
+[[beam]]
+name = "north"
+frame = "azel"
+az_deg = 0.0
+el_deg = 60.0
+""")
+    file = tmp_path / "live.toml"
+    file.write_text(f"""
+schema = 1
+[source]
+kind = "network"
+format = "best2"
+listen = ["udp://127.0.0.1:{port}"]
+start_utc = "2026-01-01T00:00:00"
+max_clock_error_s = 0
+sample_rate_hz = {LIVE_RATE}
+chunk_ms = 12.8
+n_chunks = 32
+close_after_ms = 20000
+allow_small_rcvbuf = true
+[source.packet]
+length = {8 + 128 * LIVE_ANTENNAS}
+header = [
+  {{field = "sequence", type = "u32be", offset = 0, ticks_per_count = 128}},
+  {{field = "first_channel", type = "u16be", offset = 4, count = {LIVE_CHANNELS}}},
+]
+payload = {{offset = 8, order = ["input", "time", "input"], extents = {{input = [{LIVE_ANTENNAS // 2}, 2], time = 128}}, sample = "ci4"}}
+[beams]
+file = "beams.toml"
+weights = "f32"
+filterbank = false
+pictures = 0
+spead = {json.dumps(spead)}
+[output]
+directory = {json.dumps(str(tmp_path / "out"))}
+pictures = false
+[runtime]
+device = "cpu"
+""")
+    return [binary(), "run", str(file), "--json", "-q", *[word for value in more for word in ("--set", value)]]
+
+
+def live_samples(lost=()):
+    """Datagrams, and the voltages in them, 0 where they are lost: [channel][antenna][spectrum]."""
+    parts = np.random.default_rng(9).integers(-7, 8, (LIVE_CHANNELS, LIVE_ANTENNAS, LIVE_BLOCKS, 128, 2))
+    codes = ((parts[..., 0] & 15) << 4 | (parts[..., 1] & 15)).astype(np.uint8)
+    datagrams = []
+    for block in range(LIVE_BLOCKS):
+        for channel in range(LIVE_CHANNELS):
+            if (block, channel) in lost:
+                parts[channel, :, block] = 0
+                continue
+            pairs = codes[channel, :, block].reshape(LIVE_ANTENNAS // 2, 2, 128).transpose(0, 2, 1)
+            head = (LIVE_FIRST + block).to_bytes(4, "big") + channel.to_bytes(2, "big") + bytes(2)
+            datagrams.append(head + pairs.tobytes())
+    voltages = (parts[..., 0] + 1j * parts[..., 1]).reshape(LIVE_CHANNELS, LIVE_ANTENNAS, LIVE_BLOCKS * 128)
+    return datagrams, voltages
+
+
+def check_live_beam(got, scale, beam, voltages):
+    """Codes of a beam against weighted sums in numpy: [channel][spectrum][re, im]."""
+    hz = 100e6 + LIVE_RATE * np.arange(LIVE_CHANNELS)
+    north_m = 5.0 * np.arange(LIVE_ANTENNAS)**2
+    early_s = north_m * (np.cos(np.radians(60)) if beam == 1 else 0) / 299792458
+    weights = np.exp(-2j * np.pi * hz[:, None] * early_s) / np.sqrt(LIVE_ANTENNAS)
+    expected = np.einsum("ca,cat->ct", weights, voltages) * scale[:, None]
+    codes = got[..., 0] + 1j * got[..., 1]
+    error = codes - expected
+    assert np.max(np.abs(error.real)) < 0.51 and np.max(np.abs(error.imag)) < 0.51
+    assert np.std(expected.real) == pytest.approx(16, rel=0.15)
+
+
+@pytest.mark.parametrize("multicast", [False, True])
+def test_live_beams_of_ryle_are_received_by_spead2(tmp_path, multicast):
+    spead2, recv = module("spead2"), module("spead2.recv")
+    port, out = free_port(), free_port() // 8 * 8
+    spead = f"udp://239.64.79.1+1:{out}?interface=lo" if multicast else f"udp://127.0.0.1:{out}"
+    streams = []
+    for k in range(2):
+        streams.append(recv.Stream(spead2.ThreadPool(), recv.StreamConfig(max_heaps=16), recv.RingStreamConfig(heaps=100)))
+        if multicast:
+            streams[-1].add_udp_reader(f"239.64.79.{1 + k}", out, 9200, 1 << 22, "127.0.0.1")
+        else:
+            streams[-1].add_udp_reader(out + k, max_size=9200, buffer_size=1 << 22, bind_hostname="127.0.0.1")
+    datagrams, voltages = live_samples(lost=[(5, 3), (6, 3), (20, 0)])
+    process = start(live_beams(tmp_path, port, spead))
+    wait_for_port(port)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for k, datagram in enumerate(datagrams):
+            sender.sendto(datagram, ("127.0.0.1", port))
+            if k % 16 == 0:
+                time.sleep(0.002)
+        time.sleep(0.3)
+    s = finish(process)
+    assert s["packets_used"] == len(datagrams) and s["warnings"] == []
+    heaps = LIVE_BLOCKS * 128 // 256
+    assert (s["beams"]["heaps_sent"], s["beams"]["heaps_dropped"], s["beams"]["datagrams_refused"]) == (heaps, 0, 0)
+    first = LIVE_FIRST * 128
+    for beam, stream in enumerate(streams):
+        group, got = spead2.ItemGroup(), {}
+        for heap in stream:  # ends with Ryle's stop
+            if "bf_raw" in group.update(heap):
+                got[int(group["timestamp"].value)] = group["bf_raw"].value.copy()
+                assert group["beam_ants"].value == LIVE_ANTENNAS and group["frequency"].value == 0
+        assert sorted(got) == list(range(first, first + LIVE_BLOCKS * 128, 256))
+        assert group["spectra_per_s"].value == LIVE_RATE and group["first_center_hz"].value == pytest.approx(100e6)
+        # 2026-01-01T00:00:00 UTC
+        assert int(group["epoch_tai_ns"].value) == (1767225600 + 37) * 10**9
+        sent = np.concatenate([got[at] for at in sorted(got)], axis=1).astype(float)
+        check_live_beam(sent, group["scale"].value.astype(float), beam, voltages)
+        assert not sent[3, 5 * 128:7 * 128].any() and not sent[0, 20 * 128:21 * 128].any()
+
+
+def test_live_beams_of_ryle_are_inputs_of_ryle(tmp_path):
+    """The heaps of one run are the samples of another: power of its visibilities is that of the codes."""
+    port, between = free_port(), free_port() // 8 * 8
+    (tmp_path / "beams").mkdir()
+    (tmp_path / "sum").mkdir()
+    receiver = observation(tmp_path / "sum", [f"udp://127.0.0.1:{between + k}" for k in range(2)], "source.heaps=beam",
+                           f"source.sample_rate_hz={LIVE_RATE}", "source.first_channel=0", f"source.n_channels={LIVE_CHANNELS}",
+                           "source.channels_per_packet=0", "source.ticks_per_spectrum=1", "source.channel_zero_mhz=100",
+                           "source.chunk_ms=25.6", "correlate.integration_s=0.0256")
+    (tmp_path / "sum" / "array.csv").write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\n"
+                                                "zenith,0,0,0,X,0\nnorth,9,0,0,X,0\n")
+    second = start(receiver)
+    wait_for_port(between)
+    wait_for_port(between + 1)
+    datagrams, voltages = live_samples()
+    process = start(live_beams(tmp_path / "beams", port, f"udp://127.0.0.1:{between}"))
+    wait_for_port(port)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for k, datagram in enumerate(datagrams):
+            sender.sendto(datagram, ("127.0.0.1", port))
+            if k % 16 == 0:
+                time.sleep(0.002)
+        time.sleep(0.3)
+    finish(process)
+    time.sleep(0.3)
+    s = finish(second)
+    assert s["packets_rejected_total"] == s["packets_rejected"].get("control", 0) and s["lost_samples"] == 0
+    h5py = module("h5py")
+    with h5py.File(tmp_path / "sum" / "out" / "obs.uvh5") as file:
+        data, first, other = (file[name][:] for name in ("Data/visdata", "Header/ant_1_array", "Header/ant_2_array"))
+    autos = data[first == other][..., 0].real  # [integration and beam][channel]
+    assert autos.shape == (2 * LIVE_BLOCKS * 128 // 512, LIVE_CHANNELS)
+    assert np.allclose(autos, 2 * 16**2, rtol=0.3)
+
+
+def test_what_a_slow_network_costs_is_counted(tmp_path):
+    spead2, recv = module("spead2"), module("spead2.recv")
+    port, out = free_port(), free_port() // 8 * 8
+    stream = recv.Stream(spead2.ThreadPool(), recv.StreamConfig(max_heaps=16), recv.RingStreamConfig(heaps=100))
+    stream.add_udp_reader(out, max_size=9200, buffer_size=1 << 22, bind_hostname="127.0.0.1")
+    datagrams, _ = live_samples()
+    process = start(live_beams(tmp_path, port, f"udp://127.0.0.1:{out}", "beams.spead_mb_per_s=0.02", "beams.queue=1"))
+    wait_for_port(port)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for k, datagram in enumerate(datagrams):
+            sender.sendto(datagram, ("127.0.0.1", port))
+            if k % 16 == 0:
+                time.sleep(0.002)
+        time.sleep(0.3)
+    s = finish(process)
+    heaps = LIVE_BLOCKS * 128 // 256
+    beams = s["beams"]
+    assert beams["heaps_sent"] + beams["heaps_dropped"] == heaps and beams["heaps_dropped"] > 0
+    assert [w for w in s["warnings"] if f"beams.spead: {beams['heaps_dropped']} of {heaps} heaps were not sent" in w]
+    group = spead2.ItemGroup()
+    received = [heap for heap in stream if "bf_raw" in group.update(heap)]
+    assert len(received) == beams["heaps_sent"]
+    assert s["packets_used"] == len(datagrams) and beams["samples"] == LIVE_BLOCKS * 128 // 4  # nothing else suffers
+
+
 def test_heaps_of_ryle_are_received_by_spead2(tmp_path):
     recv = module("spead2.recv")
     spead2 = module("spead2")

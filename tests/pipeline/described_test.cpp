@@ -67,9 +67,23 @@ void expect_same(const std::string& name, const Geometry& hand, wire::DescribedG
 }
 
 TEST(DescribedExamples, Best2) {
-  expect_same("best2", wire::Best2Geometry{}, {0, 1024, 1}, [](auto& random, wire::Packet& p) {
-    p.channel = static_cast<std::uint32_t>(random() % 1024);
-  });
+  // What source.format = "best2" means without a [source.packet].
+  const wire::PacketDescription packet = example("best2");
+  EXPECT_EQ(packet_toml(packet), packet_toml(wire::best2_packet()));
+  // Word: counter in bits 63..26, channel in 25..16. Even channels are the upper half of the band.
+  const wire::DescribedCodec codec(packet, {0, 1024, 1});
+  for (std::uint64_t c = 0; c < 1024; ++c) {
+    const std::uint64_t counter = 0x2a'5a5a'5a5aU + c, word = counter << 26 | c << 16;
+    Bytes bytes(4104);
+    for (std::size_t k = 0; k < 8; ++k) bytes[k] = std::byte(word >> (56 - 8 * k) & 255);
+    wire::Packet decoded;
+    ASSERT_EQ(wire::name(codec.decode(bytes, decoded)), "none");
+    EXPECT_EQ(decoded.tick_raw, counter & ((std::uint64_t{1} << 38) - 1));
+    EXPECT_EQ(decoded.channel, c % 2 == 0 ? c / 2 : 512 + (c - 1) / 2);
+    EXPECT_EQ(decoded.stream, decoded.channel);
+    EXPECT_EQ(decoded.n_ticks, 128u);
+    EXPECT_EQ(decoded.n_inputs, 32u);
+  }
 }
 
 TEST(DescribedExamples, Chips) {

@@ -9,7 +9,6 @@
 #include "ryle/core/units.hpp"
 #include "ryle/math/fft.hpp"
 #include "ryle/pipeline/visibility/delay_model.hpp"
-#include "ryle/simulate/best2_sender.hpp"
 #include "ryle/simulate/fengine_packets.hpp"
 #include "ryle/simulate/fengine_sender.hpp"
 #include "ryle/simulate/voltages.hpp"

@@ -87,10 +87,10 @@ def test_a_silence_keeps_the_time(tmp_path):
     assert 0.88 < sent / (blocks * CHANNELS) < 0.92
 
 
-def candidates(directory):
+def candidates(directory, dm=26.8):
     with open(directory / "best2.csv") as f:
         rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
-    return [float(row["time_s"]) for row in rows if not row["flags"] and abs(float(row["dm_pc_cm3"]) - 26.8) < 10]
+    return [float(row["time_s"]) for row in rows if not row["flags"] and abs(float(row["dm_pc_cm3"]) - dm) < 10]
 
 
 def test_masks_of_the_search_are_keys(tmp_path):
@@ -109,3 +109,156 @@ def test_masks_of_the_search_are_keys(tmp_path):
 def test_an_observation_without_a_time_is_refused(tmp_path):
     done = run(*arguments(tmp_path, "source.kind=network", "source.start_utc=now"), check=78)
     assert "source.start_utc is needed" in done.stderr
+
+
+ANTENNAS, BAND_CHANNELS, RATE = 64, 512, 25_000
+
+
+def packet(order, extents, samples, counter, channel):
+    return f"""
+[source.packet]
+length = {16 + ANTENNAS * samples}
+header = [
+  {{field = "sequence", {counter}}},
+  {{field = "first_channel", {channel}, count = {BAND_CHANNELS}}},
+]
+payload = {{offset = 16, order = {order}, extents = {extents}, sample = "ci4"}}
+"""
+
+
+PACKETS = {
+    # As BEST-2's with other numbers: the beamformer takes these packets as they come.
+    "pairs": packet('["input", "time", "input"]', f"{{input = [{ANTENNAS // 2}, 2], time = 128}}", 128,
+                    'type = "u64be", offset = 0, bits = [63, 26], ticks_per_count = 128',
+                    'type = "u64be", offset = 0, bits = [24, 16], interleave = 2'),
+    # Another order, other lengths, channels one after the other.
+    "spectra": packet('["time", "input"]', f"{{time = 64, input = {ANTENNAS}}}", 64,
+                      'type = "u32le", offset = 4, ticks_per_count = 64', 'type = "u16le", offset = 10'),
+}
+
+
+def second_array(tmp_path, name):
+    """An observation of 64 antennas and 512 channels that ascend, in TOML alone."""
+    rng = np.random.default_rng(64)
+    (tmp_path / "array.csv").write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\n" + "".join(
+        f"A{a},{e:.3f},{n:.3f},0.000,X,0\n" for a, (e, n) in enumerate(rng.uniform(-40, 40, (ANTENNAS, 2)))))
+    (tmp_path / "beams.toml").write_text(f"""
+[telescope]
+name = "SECOND"
+layout = "array.csv"
+latitude_deg = -26.7
+longitude_deg = 116.7
+height_m = 377.0
+[band]
+first_center_mhz = 140.0
+channel_step_khz = {RATE / 1e3}
+n_channels = {BAND_CHANNELS}
+[[beam]]
+name = "pulsar"
+frame = "azel"
+az_deg = 40.0
+el_deg = 75.0
+[[beam]]
+name = "off"
+frame = "azel"
+az_deg = 220.0
+el_deg = 60.0
+""")
+    file = tmp_path / f"{name}.toml"
+    east, north = np.cos(np.radians(75)) * np.sin(np.radians(40)), np.cos(np.radians(75)) * np.cos(np.radians(40))
+    file.write_text(f"""
+schema = 1
+[source]
+kind = "simulator"
+format = "best2"
+listen = {endpoints(['udp'])}
+start_utc = "2026-01-01T12:00:00"
+sample_rate_hz = {RATE}
+first_channel = 100
+n_channels = 64
+chunk_ms = 40.96
+n_chunks = 64
+stall_budget_s = 1.0
+close_after_ms = 20000
+{PACKETS[name]}
+[simulator]
+duration_s = 0.6144
+speed = 0.5
+wait_for_run = true
+sefd_jy = 2000.0
+rms_lsb = 2.3
+period_samples = 1024
+[[simulator.source]]
+name = "pulsar"
+l = {east}
+m = {north}
+flux_jy = 300.0
+start_s = 0.1
+duration_s = 0.004
+period_s = 0.25
+dm_pc_cm3 = 5.0
+[beams]
+file = "beams.toml"
+integration_spectra = 4
+scale_s = 0.05
+queue = 400
+pictures = 0
+[search]
+dm_max = 12.0
+[correlate]
+integration_s = 0.2048
+fringe_stopping = "none"
+[output]
+name = "best2"
+uvh5 = true
+pictures = false
+""")
+    return file
+
+
+def test_an_array_of_other_numbers_runs_by_its_description_alone(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    made = {}
+    for name in PACKETS:
+        file = second_array(tmp_path, name)
+        out = tmp_path / name
+        s = summary(run("run", file, "-o", out, "--json", "-q", "--allow-small-rcvbuf"))
+        samples = 64 if name == "spectra" else 128
+        spectra = round(0.6144 * RATE / samples) * samples
+        assert s["packets_used"] == s["packets_received"] == spectra // samples * 64
+        assert s["lost_samples"] == 0 and s["errors"] == [] and s["beams"]["beams"] == 2
+        head, data = filterbank(out / "best2_pulsar.fil")
+        assert head["nchans"] == 64 and head["foff"] == -RATE / 1e6
+        assert head["fch1"] == pytest.approx(140 + 163 * RATE / 1e6)
+        with h5py.File(next(out.glob("*.uvh5"))) as visibilities:
+            assert visibilities["Header/Nants_data"][()] == ANTENNAS
+            assert visibilities["Header/freq_array"][:].ravel() == pytest.approx(140e6 + (100 + np.arange(64)) * RATE)
+            made[name] = data, candidates(out, dm=5.0), visibilities["Data/visdata"][:]
+    # start_s is that of the highest channel received.
+    assert made["pairs"][1] == pytest.approx([0.1, 0.35, 0.6], abs=0.02) or made["pairs"][1] == pytest.approx([0.1, 0.35], abs=0.02)
+    assert made["pairs"][1] == made["spectra"][1]
+    assert np.array_equal(made["pairs"][0], made["spectra"][0])
+    assert np.array_equal(made["pairs"][2], made["spectra"][2])
+
+    # The packets as a file, and the file in the place of the sockets.
+    file = second_array(tmp_path, "pairs")
+    run("simulate", file, "-o", tmp_path / "sent.pcap", "-q")
+    s = summary(run("run", file, "-o", tmp_path / "replay", "--json", "-q", "--set", "source.kind=pcap", "--set",
+                    f"source.file={tmp_path / 'sent.pcap'}"))
+    assert s["lost_samples"] == 0
+    assert np.array_equal(filterbank(tmp_path / "replay" / "best2_pulsar.fil")[1], made["pairs"][0])
+
+
+@pytest.mark.parametrize("change, words", [
+    ("telescope", "inputs"), ("source.n_channels=500", "packets count 512"), ("source.pair_swap=true", ""),
+    ("source.antenna_map=[1,0]", "each of 0 to 63"), ("source.sample_rate_hz=0", "sample_rate_hz is needed"),
+])
+def test_an_array_that_does_not_fit_its_packets_is_refused(tmp_path, change, words):
+    file = second_array(tmp_path, "pairs")
+    settings = ["--set", change]
+    if change == "telescope":  # an antenna is missing
+        lines = (tmp_path / "array.csv").read_text().splitlines()
+        (tmp_path / "array.csv").write_text("\n".join(lines[:-1]) + "\n")
+        settings = []
+    done = run("run", file, "--check", *settings, check=78 if words else 0)
+    assert words in done.stderr

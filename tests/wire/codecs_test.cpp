@@ -206,35 +206,41 @@ TEST(Best2, HeaderLengthsAndDamage) {
   Bytes bytes;
   for (int k = 7; k >= 0; --k) bytes.push_back(std::byte((word >> (8 * k)) & 255));
   bytes.resize(4104, std::byte{0x88});
-  const Packet p = expect_round_trip(Best2Geometry{}, bytes);
+  const DescribedCodec all(best2_packet(), {0, 1024, 1});
+  const Packet p = expect_round_trip(all, bytes);
   EXPECT_EQ(p.tick_raw, 0x123456789u);
   EXPECT_EQ(p.tick_bits, 38);
   EXPECT_EQ(p.channel, 514u);  // odd: 512 + (5-1)/2
-  expect_rejected_lengths(Best2Geometry{}, bytes);
-  expect_mutations_survive(Best2Geometry{}, bytes);
-  EXPECT_EQ(reason_with(Best2Geometry{.first_channel = 515, .n_channels = 10}, bytes, 8, 0),
-            "foreign_stream");
-  EXPECT_EQ(reason_with(Best2Geometry{.first_channel = 500, .n_channels = 14}, bytes, 8, 0),
-            "foreign_stream");
-  EXPECT_EQ(reason_with(Best2Geometry{.first_channel = 500, .n_channels = 15}, bytes, 8, 0),
-            "none");
-  EXPECT_EQ(reason_with(Best2Geometry{}, bytes, 7, 0xFF), "none");  // low 16 bits are ignored
+  expect_rejected_lengths(all, bytes);
+  expect_mutations_survive(all, bytes);
+  const auto taken = [](std::uint32_t first, std::uint32_t n) {
+    return DescribedCodec(best2_packet(), {first, n, 1});
+  };
+  EXPECT_EQ(reason_with(taken(515, 10), bytes, 8, 0), "foreign_stream");
+  EXPECT_EQ(reason_with(taken(500, 14), bytes, 8, 0), "foreign_stream");
+  EXPECT_EQ(reason_with(taken(500, 15), bytes, 8, 0), "none");
+  EXPECT_EQ(reason_with(all, bytes, 7, 0xFF), "none");  // low 16 bits are ignored
   std::vector<int> seen(1024, 0);
   for (int c = 0; c < 1024; ++c) {
     bytes[4] = std::byte((word >> 24 & 0xFC) | (c >> 8));
     bytes[5] = std::byte(c & 255);
-    ++seen[expect_round_trip(Best2Geometry{}, bytes).channel];
+    ++seen[expect_round_trip(all, bytes).channel];
   }
   EXPECT_EQ(seen, std::vector<int>(1024, 1));
 }
 
 TEST(Best2, PayloadIndexIsAPermutation) {
+  const PayloadMap map(best2_packet());
+  const auto index = [&](std::size_t antenna, std::size_t sample) {
+    return static_cast<std::size_t>(map.bits(Axis::input)[antenna] + map.bits(Axis::time)[sample]) /
+           8;
+  };
   std::vector<int> seen(4096, 0);
   for (std::size_t a = 0; a < 32; ++a) {
-    for (std::size_t t = 0; t < 128; ++t) ++seen[best2_payload_index(a, t)];
+    for (std::size_t t = 0; t < 128; ++t) ++seen[index(a, t)];
   }
   EXPECT_EQ(seen, std::vector<int>(4096, 1));
-  EXPECT_EQ(best2_payload_index(3, 5), 256u + 10 + 1);
+  EXPECT_EQ(index(3, 5), 256u + 10 + 1);
 }
 
 const Bytes kChips = bytes_of({2, 1, 3, 22, 5, 16, 0x0A, 0x28, 0, 0, 0, 1, 0, 0, 0, 1}, 96);

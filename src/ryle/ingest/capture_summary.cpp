@@ -38,7 +38,8 @@ std::string packet_format(std::span<const std::byte> datagram) {
     case wire::LwaKind::none:
       break;
   }
-  if (wire::decode(wire::Best2Geometry{}, datagram, ignored) == Reject::none) return "best2";
+  static const wire::DescribedCodec best2(wire::best2_packet(), {});
+  if (best2.decode(datagram, ignored) == Reject::none) return "best2";
   wire::VdifHeader vdif;
   if (wire::parse_vdif_header(datagram, vdif) == Reject::none &&
       vdif.frame_bytes == datagram.size() && vdif.samples_per_frame > 0)

@@ -113,10 +113,10 @@ SpectraShape DescribedBlocks::spectra_shape() const {
   return {shape_.n_channels, shape_.n_inputs, shape_.chunk_spectra, format_, n_blocks_ > 1};
 }
 
-// Of the first channel of a channel block.
+// Of the first channel in a packet of a block; blocks ascend in frequency.
 std::int64_t DescribedBlocks::memory_channel(std::int64_t block) const {
-  const std::int64_t number = block * packet_channels_;
-  return shape_.descending ? shape_.n_channels - 1 - number : number;
+  const std::int64_t lowest = block * packet_channels_;
+  return shape_.descending ? lowest + packet_channels_ - 1 : lowest;
 }
 
 void DescribedBlocks::copy_block(const std::byte* packets, std::int64_t block,

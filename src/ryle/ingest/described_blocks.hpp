@@ -16,7 +16,7 @@ class DescribedBlocks {
     std::int64_t n_channels = 0;
     std::int64_t n_inputs = 0;
     std::int64_t chunk_spectra = 0;  ///< a multiple of 128 and of the spectra of a packet
-    bool descending = false;         ///< channel numbers descend in frequency: order is turned
+    bool descending = false;         ///< channels of a packet descend in frequency: order is turned
   };
   /// Blocks are ci4 where samples are ci4, ci8 for parts of up to 8 bits, else ci16. Throws
   /// ConfigError for real samples and for channels and inputs that packets do not divide.
@@ -26,7 +26,8 @@ class DescribedBlocks {
   std::int64_t n_streams() const { return n_blocks_ * n_boards_; }
   std::int64_t n_boards() const { return n_boards_; }
 
-  /// `chunk` has payloads [stream][packet][payload bytes]; absent spans are of streams. Absent
+  /// `chunk` has payloads [stream][packet][payload bytes], streams as blocks of channels ascend in
+  /// frequency, boards inside; absent spans are of streams. Absent
   /// samples and the tail of the last block are 0 whatever the chunk holds there.
   void unpack(const Chunk& chunk, SpectraBlocks& spectra) const;
 

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 
+#include "ryle/core/bits.hpp"
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/described_blocks.hpp"
@@ -148,7 +149,7 @@ class DescribedReceiver final : public ReceiverThread {
       return reason_of(reject);
     }
     CountedPacket counted;
-    counted.stream = packet.stream;
+    counted.stream = by_frequency(packet.stream);
     counted.sender = datagram.sender;
     counts_ = whole_counts(packet, counted);
     phase_s_ = packet.flags;
@@ -158,6 +159,13 @@ class DescribedReceiver final : public ReceiverThread {
     if (assembler_->locked() && (counts_ % packet_counts_ != grid_ || phase_s_ != segment_phase_s_))
       off_grid_ = now_;
     return offer(port, counted);
+  }
+
+  // Blocks of channels of a band that descends are turned, so that frequencies in memory ascend.
+  std::uint32_t by_frequency(std::uint32_t stream) const {
+    if (!config_.descending) return stream;
+    const std::uint32_t n_boards = codec_.n_boards();
+    return (codec_.n_blocks() - 1 - stream / n_boards) * n_boards + stream % n_boards;
   }
 
   // Of the first stream with a header: the others count from there, too.
@@ -315,7 +323,7 @@ const DescribedReceiver& described(const ReceiverThread& receiver) {
 SourceInfo info_of(const DescribedReceiver& receiver) {
   const auto& c = receiver.config();
   SourceInfo info;
-  info.format = "described";
+  info.format = c.name;
   info.n_inputs = c.n_inputs;
   info.clock = receiver.clock();
   info.time_source = c.packet.is_dated() ? TimeSource::packet : c.time_source;
@@ -364,6 +372,12 @@ wire::DescribedGeometry described_geometry(const wire::PacketDescription& packet
           "source.n_channels = {}, a packet has {}: a header field must tell which, field = "
           "\"first_channel\"",
           n_channels, channels));
+  const wire::HeaderField* number = packet.field(FieldMeaning::first_channel);
+  require_that(number == nullptr || number->count == 0 ||
+                   first_channel + n_channels <= number->count * number->step,
+               fmt::format("channels {} to {} are not in 0..{}, which is what the packets count",
+                           first_channel, first_channel + n_channels - 1,
+                           number == nullptr ? 0 : number->count * number->step - 1));
   return {static_cast<std::uint32_t>(first_channel), static_cast<std::uint32_t>(n_channels),
           static_cast<std::uint32_t>(n_inputs / inputs)};
 }
@@ -386,6 +400,46 @@ std::int64_t described_source_chunk_bytes(const DescribedSourceConfig& c) {
   return buffers + checked_product({c.n_chunks, c.chunk_ticks,
                                     described_samples(c.packet, c.n_inputs).sample_stride_bits / 8},
                                    "ingest chunks");
+}
+
+bool holds_pairs(const wire::PacketDescription& packet, std::int64_t n_inputs) {
+  const wire::SampleCode& s = packet.sample;
+  const bool ci4 = s.complex && s.bits == 4 && s.word_bytes == 0 && s.msb_first && s.re_first &&
+                   s.encoding == Encoding::twos_complement && !s.conjugate;
+  if (!ci4 || n_inputs % 2 != 0 || packet.extent(Axis::channel) != 1) return false;
+  std::vector<wire::PayloadAxis> order;
+  for (const auto& axis : packet.order) {
+    if (axis.pad_bits != 0 || axis.axis == Axis::complex) return false;
+    if (axis.extent > 1) order.push_back(axis);
+  }
+  std::vector<wire::PayloadAxis> pairs{{Axis::time, kBlockBytes}, {Axis::input, 2}};
+  if (n_inputs > 2) pairs.insert(pairs.begin(), {Axis::input, n_inputs / 2});
+  return std::ranges::equal(order, pairs, [](const auto& a, const auto& b) {
+    return a.axis == b.axis && a.extent == b.extent;
+  });
+}
+
+std::int64_t described_stream_bytes(const DescribedSourceConfig& c) {
+  return c.chunk_ticks / c.packet.extent(Axis::time) * c.packet.payload_bytes();
+}
+
+bool packet_presence(const DescribedSourceConfig& config, const Chunk& chunk,
+                     std::vector<std::uint64_t>& present) {
+  const std::int64_t packet_ticks = config.packet.extent(Axis::time);
+  const std::int64_t n_slots = (chunk.n_ticks + packet_ticks - 1) / packet_ticks;
+  const std::int64_t words = words_for_bits(config.n_inputs);
+  std::vector<std::uint64_t> all(words, 0);
+  set_bits(all.data(), 0, config.n_inputs);
+  present.clear();
+  for (std::int64_t k = 0; k < config.n_channels * n_slots; ++k)
+    present.insert(present.end(), all.begin(), all.end());
+  for (const auto& span : chunk.absent) {
+    const std::int64_t first = (span.begin - chunk.first_tick) / packet_ticks;
+    const std::int64_t last = (span.end - chunk.first_tick) / packet_ticks;
+    std::fill(present.begin() + (span.input * n_slots + first) * words,
+              present.begin() + (span.input * n_slots + last) * words, 0);
+  }
+  return !chunk.absent.empty();
 }
 
 SpectraShape described_shape(const DescribedSourceConfig& config) {
@@ -422,6 +476,9 @@ FrequencyAxis DescribedSpectraSource::channels() const {
 }
 SampleClock DescribedSpectraSource::clock(std::int64_t segment) const {
   return described(receiver()).clock(segment);
+}
+const DescribedSourceConfig& DescribedSpectraSource::config() const {
+  return described(receiver()).config();
 }
 void DescribedSpectraSource::unpack(const Chunk& chunk, SpectraBlocks& spectra) const {
   blocks_->unpack(chunk, spectra);

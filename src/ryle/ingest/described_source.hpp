@@ -16,13 +16,15 @@
 namespace ryle {
 
 /// Packets of a layout that is described (wire/described.hpp), as datagrams or one behind the other
-/// in streams of bytes. A stream is one board in one block of channels, a slot is one packet.
+/// in streams of bytes. A stream is one board in one block of channels, in the order of frequency; a
+/// slot is one packet.
 struct DescribedSourceConfig : ReceiverConfig {
   /// "udp://host:port", tcp:// and pipes, one or more; every endpoint takes every stream. Port 0:
   /// see endpoints().
   std::vector<std::string> endpoints;
   wire::PacketDescription packet;
   std::int64_t n_inputs = 0;  ///< of the array: boards = n_inputs / inputs of a packet
+  std::string name = "described";  ///< of the format, for SourceInfo
   /// Spectra: channels taken, as the packets number them, and their centers, ascending.
   std::int64_t first_channel = 0;
   std::int64_t n_channels = 1;
@@ -60,6 +62,17 @@ std::int64_t described_source_chunk_bytes(const DescribedSourceConfig& config);
 /// Of the blocks that a source of spectra makes. Throws ConfigError as it would.
 SpectraShape described_shape(const DescribedSourceConfig& config);
 
+/// Whether the beamformer takes packets as they come (beamform::InputOrder::pairs): one channel of
+/// all inputs each, [input / 2][128 spectra][2] ci4.
+bool holds_pairs(const wire::PacketDescription& packet, std::int64_t n_inputs);
+/// Bytes from one stream to the next in a chunk of spectra.
+std::int64_t described_stream_bytes(const DescribedSourceConfig& config);
+/// Presence of packets with one channel of all inputs, as beamform::Input takes it: a mask per
+/// (channel, packet). Returns whether anything is absent.
+/// @shape present [channel][packet][words_for_bits(n_inputs)], bit = input, resized
+bool packet_presence(const DescribedSourceConfig& config, const Chunk& chunk,
+                     std::vector<std::uint64_t>& present);
+
 /// Time samples, [tick][input] as info().layout says. Absent samples are 0 and listed by input.
 class DescribedSampleSource final : public ReceiverSource {
  public:
@@ -84,6 +97,7 @@ class DescribedSpectraSource final : public SpectraSource {
   FrequencyAxis channels() const override;
   SampleClock clock(std::int64_t segment) const override;
   void unpack(const Chunk& chunk, SpectraBlocks& spectra) const override;
+  const DescribedSourceConfig& config() const;
 
  private:
   std::unique_ptr<DescribedBlocks> blocks_;

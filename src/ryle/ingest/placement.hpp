@@ -33,7 +33,7 @@ class Placement {
 };
 
 /// Payload [slot][stream][slot_bytes]: time-major interleave (MWA-32T: 32 bytes per receiver and
-/// instant; BEST-2: one datagram's 4096 bytes per slot).
+/// instant).
 class InterleavedPlacement final : public Placement {
  public:
   InterleavedPlacement(int n_streams, std::int64_t slot_bytes, std::byte fill_byte);

@@ -59,6 +59,31 @@ std::uint64_t first_count(const wire::PacketDescription& packet, const Rational&
                                     kSecond_ns);
 }
 
+/// Channels as the packets number them of a record whose frequencies ascend.
+struct SpectraValue {
+  const SpectraRecord* record;
+  bool descending;
+
+  /// Both parts, the real one in the high bits.
+  std::byte byte(Tick tick, std::int64_t number, std::int64_t input) const {
+    const std::int64_t channel = descending ? record->n_channels - 1 - number : number;
+    return std::byte{record->spectrum(tick)[channel * record->n_inputs + input]};
+  }
+  int operator()(Tick tick, std::int64_t number, std::int64_t input, int part) const {
+    const int both = std::to_integer<int>(byte(tick, number, input));
+    const int code = part == 0 ? both >> 4 : both & 15;
+    return (code ^ 8) - 8;
+  }
+};
+
+/// Samples in the packets are the bytes of a record.
+bool has_bytes_of_spectra(const wire::PacketDescription& packet) {
+  const wire::SampleCode& s = packet.sample;
+  return s.complex && s.bits == 4 && s.word_bytes == 0 && s.msb_first && s.re_first &&
+         s.encoding == Encoding::twos_complement && !s.conjugate && !packet.has(Axis::complex) &&
+         std::ranges::all_of(packet.order, [](const auto& axis) { return axis.pad_bits % 8 == 0; });
+}
+
 }  // namespace
 
 /// Lays the values of a record into the packets of a board.
@@ -70,11 +95,23 @@ class DescribedSender::Packer {
         map_(description_),
         codec_(std::move(codec)),
         packet_ticks_(description_.extent(Axis::time)),
-        lap_packets_(n_ticks / packet_ticks_ * codec_->n_blocks()) {}
+        lap_packets_(n_ticks / packet_ticks_ * codec_->n_blocks()),
+        holds_bytes_(has_bytes_of_spectra(description_)) {}
 
   std::int64_t lap_packets() const { return lap_packets_; }
   /// Ticks before a packet of the schedule.
   Tick tick_of(std::int64_t packet) const { return packet / codec_->n_blocks() * packet_ticks_; }
+
+  /// One sample of a payload to another.
+  void copy_sample(const std::byte* from, std::byte* to, std::int64_t channel, std::int64_t time,
+                   std::int64_t input) const {
+    if (holds_bytes_) {
+      to[at(channel, time, input)] = from[at(channel, time, input)];
+      return;
+    }
+    for (int part = 0; part < description_.sample.n_parts(); ++part)
+      map_.set_part(to, channel, time, input, part, map_.part(from, channel, time, input, part));
+  }
 
   /// @param value (tick of the record, channel, input, part); counters are written when it is sent
   template <class Value>
@@ -88,6 +125,13 @@ class DescribedSender::Packer {
       for (std::int64_t t = 0; t < packet_ticks_; ++t) {
         for (std::int64_t c = 0; c < channels; ++c) {
           for (std::int64_t i = 0; i < inputs; ++i) {
+            if constexpr (requires { value.byte(first, c, i); }) {
+              if (holds_bytes_) {
+                payload[at(c, t, i)] = value.byte(first + t, block * channels + c,
+                                                  board * inputs + i);
+                continue;
+              }
+            }
             for (int part = 0; part < description_.sample.n_parts(); ++part)
               map_.set_part(payload.data(), c, t, i, part,
                             value(first + t, block * channels + c, board * inputs + i, part));
@@ -105,14 +149,111 @@ class DescribedSender::Packer {
   }
 
  private:
+  std::size_t at(std::int64_t channel, std::int64_t time, std::int64_t input) const {
+    return static_cast<std::size_t>(map_.bits(Axis::channel)[channel] + map_.bits(Axis::time)[time] +
+                                    map_.bits(Axis::input)[input]) /
+           8;
+  }
+
   wire::PacketDescription description_;
   wire::PayloadMap map_;
   std::shared_ptr<wire::DescribedCodec> codec_;
   std::int64_t packet_ticks_, lap_packets_;
+  bool holds_bytes_;
+};
+
+/// Pulses as the packets of a board see them.
+class DescribedSender::PulseCutter {
+ public:
+  PulseCutter(const Shape& quiet, const std::vector<DispersedPulse>& pulses,
+              const DescribedSenderConfig& config, std::shared_ptr<const Packer> packer,
+              std::int64_t board)
+      : description_(config.packet),
+        packer_(std::move(packer)),
+        packet_ticks_(description_.extent(Axis::time)),
+        channels_(description_.extent(Axis::channel)),
+        n_blocks_(quiet.n_channels / channels_),
+        lap_packets_(packer_->lap_packets()) {
+    for (const auto& pulse : pulses) {
+      const SpectraRecord& record = *pulse.record;
+      if (record.n_spectra != quiet.n_ticks || record.n_inputs != quiet.n_inputs ||
+          record.n_channels != quiet.n_channels)
+        throw ConfigError("the records of a sender differ in shape");
+      Train train{pulse, std::vector<std::byte>(lap_packets_ * description_.length), {}};
+      packer_->pack(board, SpectraValue{&record, config.descending}, train.packets);
+      const double top_hz = record.channels.center_hz(record.n_channels - 1);
+      for (std::int64_t number = 0; number < record.n_channels; ++number) {
+        const std::int64_t channel = config.descending ? record.n_channels - 1 - number : number;
+        const double delay_s =
+            dispersion_delay_s(pulse.dm_pc_cm3, record.channels.center_hz(channel), top_hz);
+        train.start.push_back(pulse.start_spectra + delay_s * record.spectrum_rate_hz.value());
+      }
+      trains_.push_back(std::move(train));
+    }
+  }
+
+  bool touches(Tick packet) const {
+    bool any = false;
+    each(packet, [&](const Train&, std::int64_t, std::int64_t, std::int64_t) { any = true; });
+    return any;
+  }
+  void cut(Tick packet, std::byte* bytes) const {
+    std::byte* to = bytes + description_.payload_offset;
+    each(packet, [&](const Train& train, std::int64_t c, std::int64_t first, std::int64_t last) {
+      const std::byte* from = train.packets.data() + packet % lap_packets_ * description_.length +
+                              description_.payload_offset;
+      for (std::int64_t t = first; t < last; ++t) {
+        for (std::int64_t i = 0; i < description_.extent(Axis::input); ++i)
+          packer_->copy_sample(from, to, c, t, i);
+      }
+    });
+  }
+  std::int64_t memory_bytes() const {
+    std::int64_t sum = 0;
+    for (const auto& t : trains_) sum += static_cast<std::int64_t>(t.packets.size());
+    return sum;
+  }
+
+ private:
+  struct Train {
+    DispersedPulse pulse;
+    std::vector<std::byte> packets;  ///< of a lap
+    std::vector<double> start;       ///< [channel, as the packets number them] spectra
+  };
+
+  // visit(train, c, first, last): spectra [first, last) of channel c of the packet are of a pulse.
+  template <class Visit>
+  void each(Tick packet, const Visit& visit) const {
+    const auto begin = static_cast<double>(packet / n_blocks_ * packet_ticks_);
+    const auto length = static_cast<double>(packet_ticks_);
+    for (const auto& train : trains_) {
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        const double since = begin - train.start[packet % n_blocks_ * channels_ + c];
+        const double period = train.pulse.period_spectra, width = train.pulse.width_spectra;
+        const double end = since + length;
+        if (end <= 0) continue;
+        const double first_n =
+            period > 0 ? std::max(0.0, std::floor((since - width) / period)) : 0;
+        for (double n = first_n; n * period < end; ++n) {
+          const double from = std::max(0.0, std::ceil(n * period - since));
+          const double to = std::min(length, std::ceil(n * period + width - since));
+          if (from < to)
+            visit(train, c, static_cast<std::int64_t>(from), static_cast<std::int64_t>(to));
+          if (period <= 0) break;
+        }
+      }
+    }
+  }
+
+  wire::PacketDescription description_;
+  std::shared_ptr<const Packer> packer_;
+  std::int64_t packet_ticks_, channels_, n_blocks_, lap_packets_;
+  std::vector<Train> trains_;
 };
 
 std::shared_ptr<const DescribedSender::Packer> DescribedSender::add_links(
-    const Shape& shape, const DescribedSenderConfig& config) {
+    const Shape& shape, const DescribedSenderConfig& config,
+    const std::vector<DispersedPulse>& pulses) {
   const auto codec = std::make_shared<wire::DescribedCodec>(config.packet, config.streams);
   const wire::PacketDescription& d = config.packet;
   const std::int64_t packet_ticks = d.extent(Axis::time), inputs = d.extent(Axis::input);
@@ -161,6 +302,12 @@ std::shared_ptr<const DescribedSender::Packer> DescribedSender::add_links(
     complete_format(own, config.impairments, config.sink, endpoint,
                     {board, board, schedule.rate_hz});
     own.impairments.step_ticks -= own.impairments.step_ticks % n_blocks;
+    if (!pulses.empty()) {
+      const auto cutter = std::make_shared<PulseCutter>(shape, pulses, config, packer, board);
+      pulse_bytes_ += cutter->memory_bytes();
+      own.edits = [cutter](Tick packet) { return cutter->touches(packet); };
+      own.edit = [cutter](Tick packet, std::byte* bytes) { cutter->cut(packet, bytes); };
+    }
     const std::int64_t lap = packer->lap_packets();
     std::vector<std::byte> image(
         static_cast<std::size_t>(shape.n_laps * lap * format.packet_bytes));
@@ -215,15 +362,6 @@ auto voltage_value(const VoltageRecord& record) {
   };
 }
 
-auto spectra_value(const SpectraRecord& record, bool descending) {
-  return [&record, descending](Tick tick, std::int64_t number, std::int64_t input, int part) {
-    const std::int64_t channel = descending ? record.n_channels - 1 - number : number;
-    const int byte = record.spectrum(tick)[channel * record.n_inputs + input];
-    const int code = part == 0 ? byte >> 4 : byte & 15;
-    return (code ^ 8) - 8;
-  };
-}
-
 void require_parts(const VoltageRecord& record, const DescribedSenderConfig& config) {
   if (record.n_parts != config.packet.sample.n_parts())
     throw ConfigError("the record of voltages has other samples than the described packets");
@@ -254,7 +392,7 @@ DescribedSender::DescribedSender(std::span<const SpectraEpoch> epochs,
   pack_records(*packer, shape.n_laps,
                [&](std::int64_t lap, Tick tick, std::int64_t number, std::int64_t input, int part) {
                  const SpectraRecord& record = *records[static_cast<std::size_t>(lap)];
-                 return spectra_value(record, config.descending)(tick, number, input, part);
+                 return SpectraValue{&record, config.descending}(tick, number, input, part);
                });
 }
 
@@ -279,8 +417,19 @@ DescribedSender::DescribedSender(std::shared_ptr<const SpectraStream> stream,
   shape.is_stream = true;
   feed(add_links(shape, config), [stream, record, descending = config.descending](Tick first) {
     stream->draw(first, *record);
-    return spectra_value(*record, descending);
+    return SpectraValue{record.get(), descending};
   });
 }
+
+DescribedSender::DescribedSender(const SpectraRecord& quiet,
+                                 const std::vector<DispersedPulse>& pulses,
+                                 const DescribedSenderConfig& config) {
+  const auto packer = add_links(Shape::of(quiet), config, pulses);
+  for (std::size_t board = 0; board < loop().links.size(); ++board)
+    packer->pack(static_cast<std::int64_t>(board), SpectraValue{&quiet, config.descending},
+                 loop().links[board]->image());
+}
+
+std::int64_t DescribedSender::memory_bytes() const { return Sender::memory_bytes() + pulse_bytes_; }
 
 }  // namespace ryle::simulate

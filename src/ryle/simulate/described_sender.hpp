@@ -26,6 +26,16 @@ struct DescribedSenderConfig {
   PacketSink sink;
 };
 
+/// Pulses of one source: in [start, start + width) of each channel's own time the packets carry
+/// `record` instead of the quiet one. @unit spectra since the start of the counter, not rounded
+struct DispersedPulse {
+  double start_spectra = 0;  ///< of the first pulse, in the highest channel
+  double width_spectra = 0;
+  double period_spectra = 0;  ///< 0: once
+  double dm_pc_cm3 = 0;
+  const SpectraRecord* record = nullptr;  ///< of the shape of the quiet one; copied
+};
+
 /// The boards of a described array, over UDP. "Samples" of the report are packets; it has an entry
 /// for each board. Counters begin at 0, or where they are dated at the time of the record.
 class DescribedSender final : public Sender {
@@ -35,18 +45,26 @@ class DescribedSender final : public Sender {
   DescribedSender(const VoltageRecord& record, const DescribedSenderConfig& config);
   /// Spectra, 4+4 bits whatever the description has; a sky that changes as FengineSender's.
   DescribedSender(std::span<const SpectraEpoch> epochs, const DescribedSenderConfig& config);
+  /// Spectra with pulses that are cut into the packets on the way; no record is needed afterwards.
+  DescribedSender(const SpectraRecord& quiet, const std::vector<DispersedPulse>& pulses,
+                  const DescribedSenderConfig& config);
   /// Samples and spectra that are drawn while they are sent, without a period.
   DescribedSender(std::shared_ptr<const VoltageStream> stream, const DescribedSenderConfig& config);
   DescribedSender(std::shared_ptr<const SpectraStream> stream, const DescribedSenderConfig& config);
+  std::int64_t memory_bytes() const override;
 
  private:
   struct Shape;
   class Packer;
-  std::shared_ptr<const Packer> add_links(const Shape& shape, const DescribedSenderConfig& config);
+  class PulseCutter;
+  std::shared_ptr<const Packer> add_links(const Shape& shape, const DescribedSenderConfig& config,
+                                          const std::vector<DispersedPulse>& pulses = {});
   template <class Value>
   void pack_records(const Packer& packer, std::int64_t n_records, const Value& value);
   template <class Draw>
   void feed(std::shared_ptr<const Packer> packer, const Draw& draw);
+
+  std::int64_t pulse_bytes_ = 0;
 };
 
 }  // namespace ryle::simulate

@@ -178,6 +178,16 @@ class DescribedCodec {
   std::vector<Numbering> boards_;   // most significant first
 };
 
+/// The same as functions, as the codecs of other formats have them.
+inline Reject decode(const DescribedCodec& codec, std::span<const std::byte> datagram,
+                     Packet& packet) noexcept {
+  return codec.decode(datagram, packet);
+}
+inline std::size_t encode(const DescribedCodec& codec, const Packet& packet,
+                          std::span<const std::byte> payload, std::span<std::byte> out) noexcept {
+  return codec.encode(packet, payload, out);
+}
+
 /// Value of a field of a datagram, as sent. @pre the datagram is not shorter than the description's
 std::uint64_t field_value(const HeaderField& field, const std::byte* datagram) noexcept;
 

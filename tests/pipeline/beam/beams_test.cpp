@@ -10,14 +10,14 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/engine/beamform/pattern.hpp"
-#include "ryle/ingest/best2_source.hpp"
+#include "ryle/ingest/described_source.hpp"
 #include "ryle/io/base/publish.hpp"
 #include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/beam/beam_chain.hpp"
 #include "ryle/pipeline/beam/beam_files.hpp"
 #include "ryle/pipeline/beam/live_beams.hpp"
 #include "ryle/pipeline/config/config.hpp"
-#include "ryle/simulate/best2_sender.hpp"
+#include "ryle/simulate/described_sender.hpp"
 #include "tests/io/scratch.hpp"
 
 namespace ryle::pipeline {
@@ -113,11 +113,11 @@ class SkyOfSources {
                          &records_[static_cast<std::size_t>(k)]});
   }
   const simulate::SpectraRecord& quiet() const { return records_.front(); }
-  const std::vector<simulate::Best2Pulse>& pulses() const { return pulses_; }
+  const std::vector<simulate::DispersedPulse>& pulses() const { return pulses_; }
 
  private:
   std::vector<simulate::SpectraRecord> records_;
-  std::vector<simulate::Best2Pulse> pulses_;
+  std::vector<simulate::DispersedPulse> pulses_;
 };
 
 // power[beam][source] of what was sent by `sky`, received as `config` has it.
@@ -126,14 +126,17 @@ std::vector<std::vector<double>> received_power(const ObservationConfig& config,
   LiveBeams live = live_beams(config);
   live.receiver.close_after_ns = live.receiver.idle_close_ns = std::int64_t{1} << 60;
   live.receiver.stall_budget_s = 1;  // all that is sent
-  Best2Source source(live.receiver);
+  DescribedSpectraSource source(live.receiver);
   source.start();
-  simulate::Best2SenderConfig to;
-  to.endpoint = source.endpoints()[0];
-  to.first_channel = live.receiver.first_channel;
+  simulate::DescribedSenderConfig to;
+  to.packet = live.receiver.packet;
+  to.streams = described_geometry(to.packet, live.receiver.n_inputs, live.receiver.first_channel,
+                                  live.receiver.n_channels);
+  to.descending = live.receiver.descending;
+  to.endpoints = source.endpoints();
   to.speed = 1;
   to.duration_s = kSources * kSpectra / 19531.25;
-  simulate::Best2Sender sender(sky.quiet(), sky.pulses(), to);
+  simulate::DescribedSender sender(sky.quiet(), sky.pulses(), to);
   sender.start();
   const auto sent = static_cast<std::uint64_t>(sender.join().receivers[0].packets_sent);
   EXPECT_EQ(sent, static_cast<std::uint64_t>(kSources * kSpectra / 128 * 16));
@@ -152,7 +155,7 @@ std::vector<std::vector<double>> received_power(const ObservationConfig& config,
     EXPECT_TRUE(chunk->absent.empty());
     BeamInput input;
     input.samples = chunk->payload.data();
-    input.channel_stride_bytes = source.channel_stride_bytes();
+    input.channel_stride_bytes = described_stream_bytes(live.receiver);
     input.n_spectra = chunk->n_ticks;
     input.first_tick = chunk->first_tick;
     input.clock = live.receiver.clock;
@@ -285,9 +288,7 @@ RunSummary make_files(const ObservationConfig& config, const LiveBeams& live,
     input.first_tick = at;
     input.clock = live.receiver.clock;
     std::vector<std::uint64_t> present;
-    Best2SourceConfig shape = live.receiver;
-    shape.n_channels = n_channels;
-    if (best2_presence(shape, chunk, present)) input.present = present.data();
+    if (packet_presence(live.receiver, chunk, present)) input.present = present.data();
     input.absent = chunk.absent;
     chain.feed(input);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,6 +78,18 @@ struct BeamChunk {
   }
 };
 
+/// Voltages of the coherent beams in a stretch of spectra, before they are detected.
+/// @shape values [beam][channel][spectrum][polarization] ci8
+struct BeamVoltages {
+  const std::byte* values = nullptr;
+  std::int64_t beam_stride_bytes = 0, channel_stride_bytes = 0;
+  Tick first = 0;      ///< spectrum since the epoch
+  std::int64_t n = 0;  ///< spectra
+  /// [beam][channel] codes of a voltage of 1, samples weighted and summed; null: not yet known, and
+  /// all values are 0
+  std::shared_ptr<const std::vector<float>> scale;
+};
+
 /// Memory of a consumer in which the next samples may be made, so that nothing is copied.
 struct BeamDestination {
   std::int64_t n_samples = 0;                        ///< there is room for so many of them; 0: none
@@ -95,6 +109,11 @@ class BeamConsumer {
   virtual BeamDestination place(const BeamChunk& /*next*/) { return {}; }
   /// False: takes BeamChunk::parts where there are any, values may be nullptr.
   virtual bool wants_host_values() const { return true; }
+  /// Whether take_voltages() is to be called.
+  virtual bool wants_voltages() const { return false; }
+  /// The memory is the caller's and overwritten after this returns.
+  /// @param clock of spectra
+  virtual void take_voltages(const BeamVoltages& /*voltages*/, const SampleClock& /*clock*/) {}
   /// No more chunks: publishes and adds products, warnings, errors to the summary. Once.
   virtual void finish(RunSummary& summary) = 0;
   /// Cannot go on (disk full, ...); the run ends when the observation asks for it.

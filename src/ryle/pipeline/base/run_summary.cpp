@@ -40,6 +40,9 @@ std::string to_json(const BeamSummary& b) {
                               {"absent_fraction", b.absent_fraction},
                               {"filled_samples", b.filled_samples},
                               {"dropped_samples", b.dropped_samples},
+                              {"heaps_sent", b.heaps_sent},
+                              {"heaps_dropped", b.heaps_dropped},
+                              {"datagrams_refused", b.datagrams_refused},
                               {"clamped_low", b.clamped_low},
                               {"clamped_high", b.clamped_high}};
   return json.dump();
@@ -54,6 +57,8 @@ std::string to_text(const BeamSummary& b) {
   if (b.filled_samples > 0)
     text +=
         fmt::format("  {} samples were filled with the mean of their channel\n", b.filled_samples);
+  if (b.heaps_sent + b.heaps_dropped > 0)
+    text += fmt::format("  {} heaps of voltages sent, {} dropped\n", b.heaps_sent, b.heaps_dropped);
   if (b.clamped_low + b.clamped_high > 0)
     text += fmt::format("  {} codes were cut at 0 and {} at 255\n", b.clamped_low, b.clamped_high);
   return text;

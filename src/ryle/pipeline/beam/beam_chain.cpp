@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -15,13 +16,15 @@
 #include "ryle/device/on_device.hpp"
 #include "ryle/device/to_device.hpp"
 #include "ryle/engine/beamform/import.hpp"
+#include "ryle/engine/beamform/levels.hpp"
 #include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/base/stopwatch.hpp"
 
 namespace ryle::pipeline {
 namespace {
 
-constexpr std::int64_t kPacket = 128;  // spectra
+constexpr std::int64_t kPacket = 128;    // spectra
+constexpr double kVoltageRmsCodes = 16;  // of a part, in the voltages of beams
 
 std::int64_t n_antennas(const BeamSetup& setup) {
   return setup.file.array.n_inputs() / setup.n_pols;
@@ -85,6 +88,17 @@ std::int64_t spectra_limit(const BeamSetup& setup) {
   return std::min(setup.max_spectra, update_spectra(setup));
 }
 
+// Voltages of the coherent beams, made on the CPU.
+beamform::Config voltage_config(const BeamSetup& setup) {
+  beamform::Config c = beamformer_config(setup);
+  c.incoherent.clear();
+  c.output = beamform::OutputKind::voltage;
+  c.output_format = beamform::OutputFormat::ci8;
+  c.integration = 1;
+  c.implementation = "auto";
+  return c;
+}
+
 }  // namespace
 
 std::int64_t update_spectra(const BeamSetup& setup) {
@@ -131,7 +145,15 @@ std::int64_t beam_chain_bytes(const BeamSetup& setup) {
   const auto c = beamformer_config(setup);
   const std::int64_t weights =
       c.n_beams * c.n_channels * c.n_inputs() * static_cast<std::int64_t>(sizeof(cf32));
-  return beamform::cost(c).state_bytes + weights + beamform::dense_output_bytes(c, c.max_windows());
+  const std::int64_t power =
+      beamform::cost(c).state_bytes + weights + beamform::dense_output_bytes(c, c.max_windows());
+  if (setup.beams.spead.empty()) return power;
+  auto v = voltage_config(setup);
+  const std::int64_t codes =
+      beamform::cost(v).state_bytes + beamform::dense_output_bytes(v, v.max_spectra);
+  v.output_format = beamform::OutputFormat::cf32;  // of the first piece
+  return power + codes + beamform::cost(v).state_bytes +
+         beamform::dense_output_bytes(v, v.max_spectra);
 }
 
 /// Rows of power that one queue makes.
@@ -144,6 +166,15 @@ struct BeamChain::Partition {
   Buffer<float> values;
   Buffer<std::byte> samples;
   Buffer<std::int32_t> block_inputs;
+};
+
+/// Voltages of the coherent beams, ci8 with a scale that the first spectra set.
+struct BeamChain::Voltages {
+  Queue queue;
+  beamform::Config config;
+  std::unique_ptr<beamform::Beamformer> engine;
+  std::vector<std::byte> memory;
+  std::shared_ptr<const std::vector<float>> scale;  ///< null: nothing has come yet
 };
 
 void BeamChain::add_rows(Queue queue, BeamRange rows) {
@@ -209,7 +240,78 @@ void BeamChain::point(const BeamInput& input, std::int64_t interval) {
           View<const cf32, 3>(weights_.data() + first * config_.n_channels * config_.n_inputs(),
                               {n, config_.n_channels, config_.n_inputs()}));
   }
+  if (voltages_)
+    voltages_->engine->set_weights(
+        voltages_->queue,
+        {weights_.data(), {config_.n_beams, config_.n_channels, config_.n_inputs()}});
   ++updates_;
+}
+
+void BeamChain::make_voltages() {
+  Queue host = on_devices_ ? Queue::cpu(0) : partitions_.front()->queue;
+  const beamform::Config c = voltage_config(setup_);
+  voltages_ = std::make_unique<Voltages>(
+      Voltages{host, c, beamform::make_beamformer(host, c),
+               std::vector<std::byte>(beamform::dense_output_bytes(c, c.max_spectra)), nullptr});
+  voltages_->engine->set_weights(
+      voltages_->queue, {weights_.data(), {c.n_beams, c.n_channels, c.n_inputs()}});
+}
+
+// Codes of a unit voltage from the first spectra that came, [beam][channel]: a channel of which
+// nothing did has the middle of the beam's others. Empty: nothing came at all.
+std::vector<float> BeamChain::voltage_scale(const beamform::Input& in) {
+  constexpr std::size_t kMaxParts = 256;  // rms to 5 %
+  beamform::Config c = voltages_->config;
+  c.output_format = beamform::OutputFormat::cf32;
+  std::vector<std::byte> memory(beamform::dense_output_bytes(c, in.n_spectra));
+  const auto out = beamform::dense_output(c, memory.data(), in.n_spectra);
+  const auto engine = beamform::make_beamformer(voltages_->queue, c);
+  engine->set_weights(voltages_->queue,
+                      {weights_.data(), {c.n_beams, c.n_channels, c.n_inputs()}});
+  engine->execute(voltages_->queue, in, out);
+  std::vector<float> scale(c.n_beams * c.n_channels, 0.0f), values, known;
+  bool any = false;
+  for (std::int64_t beam = 0; beam < c.n_beams; ++beam) {
+    known.clear();
+    float* row = scale.data() + beam * c.n_channels;
+    for (std::int64_t channel = 0; channel < c.n_channels; ++channel) {
+      const auto* part = reinterpret_cast<const float*>(
+          memory.data() + beam * out.row_stride_bytes + channel * out.channel_stride_bytes);
+      values.clear();
+      for (std::int64_t k = 0; k < 2 * c.n_pols * in.n_spectra && values.size() < kMaxParts; ++k)
+        if (part[k] != 0) values.push_back(part[k]);  // what is absent is 0
+      const double rms = beamform::robust_level(values).rms;
+      if (!(rms > 0)) continue;
+      row[channel] = static_cast<float>(kVoltageRmsCodes / rms);
+      known.push_back(row[channel]);
+    }
+    any = any || !known.empty();
+    const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
+    if (!known.empty()) std::nth_element(known.begin(), middle, known.end());
+    std::replace(row, row + c.n_channels, 0.0f, known.empty() ? 1.0f : *middle);
+  }
+  return any ? scale : std::vector<float>();
+}
+
+// @param in of a piece that begins at spectrum `first` of the input
+void BeamChain::send_voltages(const BeamInput& given, beamform::Input in, std::int64_t first) {
+  Voltages& v = *voltages_;
+  in.samples = static_cast<const std::byte*>(given.samples) + first * spectrum_bytes();
+  in.channel_stride_bytes = given.channel_stride_bytes;
+  if (!v.scale) {
+    if (std::vector<float> scale = voltage_scale(in); !scale.empty()) {
+      const std::array<std::int64_t, 3> extent{v.config.n_beams, 1, v.config.n_channels};
+      const std::vector<float> offset(scale.size(), 0.0f);
+      v.engine->set_requantization(v.queue, {scale.data(), extent}, {offset.data(), extent});
+      v.scale = std::make_shared<const std::vector<float>>(std::move(scale));
+    }
+  }
+  const auto out = beamform::dense_output(v.config, v.memory.data(), in.n_spectra);
+  const std::int64_t made = v.engine->execute(v.queue, in, out);
+  const BeamVoltages voltages{v.memory.data(), out.row_stride_bytes, out.channel_stride_bytes,
+                              in.first_tick, made, v.scale};
+  for (const auto& consumer : consumers_)
+    if (consumer->wants_voltages()) consumer->take_voltages(voltages, given.clock);
 }
 
 // A beam a task: a thousand beams have 33 million weights.
@@ -287,6 +389,8 @@ void BeamChain::begin(const BeamInput& input) {
     stream.beams.push_back(std::move(info));
   }
   consumers_ = make_consumers_(stream);
+  if (std::any_of(consumers_.begin(), consumers_.end(), [](auto& c) { return c->wants_voltages(); }))
+    make_voltages();
   host_wanted_ = !on_devices_ || std::any_of(consumers_.begin(), consumers_.end(),
                                              [](auto& c) { return c->wants_host_values(); });
   if (on_devices_ && host_wanted_)
@@ -348,8 +452,10 @@ void BeamChain::take(const BeamInput& given) {
   const auto start = std::chrono::steady_clock::now();
   RYLE_ASSERT(config_.order != beamform::InputOrder::pairs ||
               (input.n_spectra % kPacket == 0 && input.first_tick % kPacket == 0));
-  if (input.segment != segment_)
+  if (input.segment != segment_) {
     for (const auto& partition : partitions_) partition->engine->reset();
+    if (voltages_) voltages_->engine->reset();
+  }
   if (on_devices_) upload(input);
   for (std::int64_t done = 0; done < input.n_spectra;) {
     const Tick tick = input.first_tick + done;
@@ -366,7 +472,7 @@ void BeamChain::take(const BeamInput& given) {
     ask_for_destination(input, tick, n);
     if (place_.n_samples > 0)
       n = std::min(n, (tick / config_.integration + place_.n_samples) * config_.integration - tick);
-    piece(input, done, n);
+    piece(input, given, done, n);
     done += n;
   }
   // The samples' memory is the caller's again.
@@ -468,7 +574,8 @@ void BeamChain::find_present(const BeamInput& input, std::int64_t first, std::in
   in.present = present_.data();
 }
 
-void BeamChain::piece(const BeamInput& input, std::int64_t first, std::int64_t n) {
+void BeamChain::piece(const BeamInput& input, const BeamInput& given, std::int64_t first,
+                      std::int64_t n) {
   beamform::Input in;
   in.samples = static_cast<const std::byte*>(input.samples);
   in.n_spectra = n;
@@ -479,6 +586,7 @@ void BeamChain::piece(const BeamInput& input, std::int64_t first, std::int64_t n
   if (input.present != nullptr) find_present(input, first, n, in);
   const std::int64_t n_windows = config_.n_windows(in.first_tick, n);
   form(in, first, n_windows);
+  if (voltages_) send_voltages(given, in, first);
   find_absent(input, in.first_tick, in.first_tick + n);
   samples_ += n_windows;
   if (n_windows == 0) return;  // the engine keeps what has begun

@@ -72,7 +72,8 @@ struct BeamInput {
 /// - Reads spectra of any number of inputs; samples may be overwritten once feed() returns. Weights
 /// are made
 ///   in point() and make_weights() at multiples of update_spectra() of the data.
-/// - Hands every consumer a BeamChunk of at most max_samples samples of all beams.
+/// - Hands every consumer a BeamChunk of at most max_samples samples of all beams, and the voltages
+///   behind them where it wants those; these are made on the CPU, of samples in host memory.
 /// - Ends with finish(). Once a device is lost feed() does nothing, and report_loss() throws.
 /// - Samples of which nothing arrived are 0 and listed in BeamChunk::absent; where some antennas
 /// are
@@ -116,6 +117,10 @@ class BeamChain {
 
  private:
   struct Partition;
+  struct Voltages;
+  void make_voltages();
+  std::vector<float> voltage_scale(const beamform::Input& in);
+  void send_voltages(const BeamInput& given, beamform::Input in, std::int64_t first);
   void start(const BeamInput& input);
   void take(const BeamInput& input);
   void add_rows(Queue queue, BeamRange rows);
@@ -128,7 +133,8 @@ class BeamChain {
   void begin(const BeamInput& input);
   void point(const BeamInput& input, std::int64_t interval);
   void make_weights(std::span<const beamform::Steering> steering);
-  void piece(const BeamInput& input, std::int64_t first, std::int64_t n);
+  /// @param given with what is in host memory
+  void piece(const BeamInput& input, const BeamInput& given, std::int64_t first, std::int64_t n);
   void find_absent(const BeamInput& input, Tick first, Tick last);
   void find_present(const BeamInput& input, std::int64_t first, std::int64_t n,
                     beamform::Input& in);
@@ -141,6 +147,7 @@ class BeamChain {
   BeamSky sky_;
   std::unique_ptr<beamform::WeightMaker> maker_;
   std::vector<std::unique_ptr<Partition>> partitions_;
+  std::unique_ptr<Voltages> voltages_;  ///< where a consumer wants them
   bool on_devices_ = false, host_wanted_ = true;
   std::vector<cf32> weights_;
   Buffer<float> values_;   // on the host

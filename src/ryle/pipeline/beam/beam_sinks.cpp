@@ -6,15 +6,13 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
-#include <span>
 
 #include "ryle/core/bits.hpp"
-#include "ryle/core/endpoint.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/io/beam/sigproc.hpp"
 #include "ryle/io/beam/vdif_file.hpp"
-#include "ryle/pipeline/visibility/spead_output.hpp"
+#include "ryle/pipeline/beam/beam_heaps.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -194,128 +192,50 @@ class Hdf5Sink final : public BeamSink {
   std::unique_ptr<BeamFileWriter> writer_;
 };
 
-/// Heaps as B-engines of MeerKAT send them, a stream for each polarization of each row: bf_raw
-/// [channel][spectrum][re, im] of signed bytes, timestamp in spectra since the epoch, frequency 0,
-/// beam_ants. A descriptor heap goes first, with the axes and the epoch.
+/// Heaps of SPEAD, a stream for each polarization of each row. What did not come is 0, as a B-engine
+/// has it.
 class SpeadBeamSink final : public BeamSink {
  public:
   SpeadBeamSink(const std::string& text, const BeamSinkInfo& info)
-      : n_channels_(info.frequency.n_channels),
-        n_pols_(static_cast<std::int64_t>(info.products.size())),
-        n_antennas_(static_cast<std::uint64_t>(info.array->n_antennas())) {
-    constexpr std::int64_t kPacketBytes = 1472;
-    constexpr double kMbPerS = 100;
+      : clock_(info.clock),
+        cutter_(static_cast<std::int64_t>(info.beams.size() * info.products.size()),
+                static_cast<std::int64_t>(info.products.size()), info.frequency.n_channels) {
     if (info.kind != OutputKind::voltage || info.format != OutputFormat::ci8)
       throw ConfigError("-o " + text +
                         ": heaps of beams hold ci8 voltages; --products voltage "
                         "--values ci8");
-    const auto wanted = info.beams.size() * info.products.size();
-    std::vector<std::string> endpoints = expand_endpoints({text});
-    const Endpoint first = parse_endpoint(endpoints.front());
-    if (endpoints.size() == 1) {  // ports one after the other
-      for (std::size_t k = 1; k < wanted; ++k) {
-        Endpoint next = first;
-        next.port = static_cast<std::uint16_t>(first.port + k);
-        endpoints.push_back(to_string(next));
-      }
-    }
-    if (endpoints.size() != wanted || first.port + wanted > 65536)
-      throw ConfigError("-o " + text + ": " + std::to_string(wanted) +
-                        " polarizations of beams need as many groups (+" +
-                        std::to_string(wanted - 1) + "), or one host with as many ports");
-    for (const auto& endpoint : endpoints)
-      streams_.push_back(std::make_unique<SpeadHeaps>("-o", endpoint, kPacketBytes, kMbPerS));
-    texts_ = endpoints;
-    heap_bytes_ = static_cast<std::size_t>(n_channels_ * kHeapSpectra * 2);
-    waiting_.resize(heap_bytes_ * streams_.size());
-    describe(info);
+    BeamHeapStreams::Info to;
+    to.frequency = info.frequency;
+    to.n_antennas = info.array->n_antennas();
+    to.n_pols = static_cast<std::int64_t>(info.products.size());
+    streams_ = std::make_unique<BeamHeapStreams>(
+        "-o", beam_endpoints("-o", text, info.beams.size() * info.products.size()), to);
   }
 
   void take(const BeamSinkGulp& gulp) override {
-    for (std::int64_t t = 0; t < gulp.n; ++t) {
-      const std::int64_t heap = (gulp.first + t) / kHeapSpectra;
-      if (heap != heap_number_) send();
-      heap_number_ = heap;
-      any_ = true;
-      const std::int64_t place = (gulp.first + t) % kHeapSpectra;
-      for (std::size_t s = 0; s < streams_.size(); ++s) {
-        const auto row = static_cast<std::int64_t>(s) / n_pols_;
-        const auto pol = static_cast<std::int64_t>(s) % n_pols_;
-        const auto* from = static_cast<const std::byte*>(gulp.values.values) +
-                           row * gulp.values.row_stride_bytes + (t * n_pols_ + pol) * 2;
-        std::byte* to = waiting_.data() + s * heap_bytes_ + place * 2;
-        for (std::int64_t c = 0; c < n_channels_; ++c)
-          std::copy_n(from + c * gulp.values.channel_stride_bytes, 2, to + c * kHeapSpectra * 2);
-      }
-    }
+    const auto& v = gulp.values;
+    cutter_.take({static_cast<const std::byte*>(v.values), v.row_stride_bytes,
+                  v.channel_stride_bytes, gulp.first, gulp.n, scale_},
+                 clock_, [this](const BeamHeap& heap) { streams_->send(heap); });
+  }
+
+  void scales(std::int64_t /*from*/, const std::vector<float>& scale,
+              const std::vector<float>& /*offset*/) override {
+    scale_ = std::make_shared<const std::vector<float>>(scale);
   }
 
   void finish(RecordedBeamsSummary& summary) override {
-    send();
-    for (std::size_t s = 0; s < streams_.size(); ++s) {
-      const std::string trouble = streams_[s]->trouble();
-      if (!trouble.empty()) summary.warnings.push_back(trouble);
-      summary.products.push_back(texts_[s]);
-    }
-    streams_.clear();  // each ends with a stop
+    cutter_.flush([this](const BeamHeap& heap) { streams_->send(heap); });
+    for (auto& text : streams_->troubles()) summary.warnings.push_back(std::move(text));
+    for (const auto& endpoint : streams_->endpoints()) summary.products.push_back(endpoint);
+    streams_.reset();  // each ends with a stop
   }
 
  private:
-  static constexpr std::int64_t kHeapSpectra = 256;
-  static constexpr std::uint32_t kBeamAnts = 0x5004, kFirstCenter = 0x1803, kChannelWidth = 0x1804,
-                                 kEpoch = 0x1806, kSpectraPerS = 0x1807;
-
-  void describe(const BeamSinkInfo& info) {
-    const auto f8 = spead_numpy_header("<f8", "");
-    const std::vector<std::vector<std::byte>> descriptors{
-        wire::spead_descriptor(wire::kSpeadTimestamp, "timestamp", "spectra since the epoch", ""),
-        wire::spead_descriptor(wire::kSpeadFrequency, "frequency", "first channel", ""),
-        wire::spead_descriptor(kBeamAnts, "beam_ants", "antennas of the beam", ""),
-        wire::spead_descriptor(wire::kSpeadBfRaw, "bf_raw", "voltages of a beam, one polarization",
-                               spead_numpy_header("|i1", std::to_string(n_channels_) + ", " +
-                                                             std::to_string(kHeapSpectra) + ", 2")),
-        wire::spead_descriptor(kEpoch, "epoch_tai_ns", "of timestamp 0, since 1970-01-01 TAI",
-                               spead_numpy_header("<i8", "")),
-        wire::spead_descriptor(kSpectraPerS, "spectra_per_s", "rate of timestamps", f8),
-        wire::spead_descriptor(kFirstCenter, "first_center_hz", "sky frequency of channel 0", f8),
-        wire::spead_descriptor(kChannelWidth, "channel_width_hz", "from channel to channel", f8)};
-    const std::int64_t epoch_tai_ns = info.clock.epoch_tai_ns;
-    const double numbers[]{info.clock.rate_hz.value(), info.frequency.first_center_hz,
-                           info.frequency.channel_width_hz};
-    const auto bytes = [](const auto& value) { return std::as_bytes(std::span(&value, 1)); };
-    std::vector<SpeadHeaps::Item> items;
-    for (const auto& d : descriptors) items.push_back({wire::kSpeadDescriptor, false, 0, d});
-    items.push_back({kEpoch, false, 0, bytes(epoch_tai_ns)});
-    items.push_back({kSpectraPerS, false, 0, bytes(numbers[0])});
-    items.push_back({kFirstCenter, false, 0, bytes(numbers[1])});
-    items.push_back({kChannelWidth, false, 0, bytes(numbers[2])});
-    for (auto& stream : streams_) stream->send(items);
-  }
-
-  // Spectra that did not come are 0, as a B-engine has them.
-  void send() {
-    if (!any_) return;
-    const auto timestamp = static_cast<std::uint64_t>(heap_number_ * kHeapSpectra);
-    for (std::size_t s = 0; s < streams_.size(); ++s) {
-      const std::span values = std::span(waiting_).subspan(s * heap_bytes_, heap_bytes_);
-      const SpeadHeaps::Item items[]{{wire::kSpeadTimestamp, true, timestamp, {}},
-                                     {wire::kSpeadFrequency, true, 0, {}},
-                                     {kBeamAnts, true, n_antennas_, {}},
-                                     {wire::kSpeadBfRaw, false, 0, values}};
-      streams_[s]->send(items);
-    }
-    std::fill(waiting_.begin(), waiting_.end(), std::byte{0});
-    any_ = false;
-  }
-
-  std::int64_t n_channels_, n_pols_;
-  std::uint64_t n_antennas_;
-  std::vector<std::unique_ptr<SpeadHeaps>> streams_;  // [row][polarization]
-  std::vector<std::string> texts_;
-  std::vector<std::byte> waiting_;  // [stream][channel][spectrum][re, im] of one heap
-  std::size_t heap_bytes_ = 0;
-  std::int64_t heap_number_ = 0;
-  bool any_ = false;
+  SampleClock clock_;
+  std::shared_ptr<const std::vector<float>> scale_;
+  BeamHeapCutter cutter_;
+  std::unique_ptr<BeamHeapStreams> streams_;
 };
 
 }  // namespace

@@ -15,9 +15,6 @@
 namespace ryle::pipeline {
 namespace {
 
-constexpr std::int64_t kPacketSpectra = wire::kBest2Samples;
-constexpr std::int64_t kPacketAntennas = wire::kBest2Antennas;
-
 void check_beams(const BeamsConfig& b) {
   if ((b.integration_spectra & (b.integration_spectra - 1)) != 0)
     throw ConfigError(fmt::format(
@@ -28,27 +25,35 @@ void check_beams(const BeamsConfig& b) {
         fmt::format("beams.bits = {}: filterbanks of beams have 8 or 32 bits", b.bits));
 }
 
+// What the packets of source.packet count: channels of the band, 0 where they do not tell.
+std::int64_t numbered_channels(const SourceConfig& source) {
+  const wire::HeaderField* field = source.packet->field(wire::FieldMeaning::first_channel);
+  return field != nullptr ? field->count * field->step : 0;
+}
+
 // The array of the packets: that of the beams file, or of [telescope] where there are no beams.
-BeamsFile best2_array(const ObservationConfig& config) {
+BeamsFile array_of_packets(const ObservationConfig& config) {
   const auto& t = config.telescope;
+  const auto& s = config.source;
   if (config.beams.file.empty()) {
     if (t.layout.empty() && t.station.empty())
       throw ConfigError(
           "beams.file is empty: name the beams file (TOML with the array, its band and the beams; "
           "`ryle import best2` makes one), or the array alone in telescope.layout");
     BeamsFile file;
-    file.array = load_array(config, kPacketAntennas);
+    file.array = load_array(config, 0);
     file.earth_orientation.dut1_s = t.dut1_s;
-    file.n_channels = wire::kBest2Channels;
-    file.first_center_hz = wire::best2_center_hz(0);
-    file.channel_step_hz = wire::best2_center_hz(1) - file.first_center_hz;
+    const double width_hz =
+        s.channel_width_hz > 0 ? s.channel_width_hz : s.sample_rate_hz.value();
+    file.n_channels = std::max(numbered_channels(s), s.first_channel + s.n_channels);
+    file.first_center_hz = s.channel_zero_mhz * 1e6;
+    file.channel_step_hz = s.inverted_band ? -width_hz : width_hz;
     return file;
   }
   check_beams(config.beams);
   if (!t.layout.empty() || !t.station.empty())
     throw ConfigError(
         "telescope.layout is given twice: with beams.file the array is that of the beams file");
-  const auto& s = config.source;
   if (is_received(s) && s.start_utc == "now")
     throw ConfigError(
         "source.start_utc is needed: the UTC of spectrum 0 of the packets' counter; beams are "
@@ -59,25 +64,26 @@ BeamsFile best2_array(const ObservationConfig& config) {
 // Inputs and gains from the order of the layout to that of the packets.
 std::vector<std::int64_t> order_antennas(const SourceConfig& source, BeamsFile& file) {
   auto& inputs = file.array.inputs;
-  if (file.array.n_inputs() != kPacketAntennas || file.array.n_pols() != 1)
-    throw ConfigError(
-        fmt::format("{} has {} inputs in {} polarizations; BEST-2 packets hold 32 antennas of one",
-                    file.array.name, file.array.n_inputs(), file.array.n_pols()));
+  const std::int64_t n = file.array.n_inputs();
   std::vector<std::int64_t> map = source.antenna_map;
   if (map.empty()) {
-    for (std::int64_t a = 0; a < kPacketAntennas; ++a) map.push_back(a);
+    for (std::int64_t a = 0; a < n; ++a) map.push_back(a);
   }
   std::vector<std::int64_t> sorted = map;
   std::sort(sorted.begin(), sorted.end());
-  for (std::int64_t a = 0; a < kPacketAntennas; ++a) {
-    if (static_cast<std::int64_t>(map.size()) != kPacketAntennas || sorted[a] != a)
-      throw ConfigError(fmt::format(
-          "source.antenna_map has {} numbers; each of 0 to 31 is wanted once", map.size()));
+  for (std::int64_t a = 0; a < n; ++a) {
+    if (static_cast<std::int64_t>(map.size()) != n || sorted[a] != a)
+      throw ConfigError(
+          fmt::format("source.antenna_map has {} numbers; each of 0 to {} is wanted once",
+                      map.size(), n - 1));
   }
+  if (source.pair_swap && n % 4 != 0)
+    throw ConfigError(fmt::format(
+        "source.pair_swap exchanges antennas in groups of four, {} has {}", file.array.name, n));
   const auto from_inputs = inputs;
   const auto from_gains = file.gains;
   std::vector<std::int64_t> lines;
-  for (std::int64_t a = 0; a < kPacketAntennas; ++a) {
+  for (std::int64_t a = 0; a < n; ++a) {
     const std::int64_t wired = source.pair_swap ? a ^ 2 : a;
     lines.push_back(map[wired]);
     const auto line = static_cast<std::size_t>(lines.back());
@@ -87,21 +93,24 @@ std::vector<std::int64_t> order_antennas(const SourceConfig& source, BeamsFile& 
   return lines;
 }
 
-FrequencyAxis channels_taken(const SourceConfig& source, const BeamsFile& file) {
+DescribedBand channels_taken(const SourceConfig& source, const BeamsFile& file) {
   const std::int64_t n =
       source.n_channels > 0 ? source.n_channels : file.n_channels - source.first_channel;
-  if (file.n_channels != wire::kBest2Channels || n < 1 ||
+  const std::int64_t numbered = numbered_channels(source);
+  if ((numbered > 0 && file.n_channels != numbered) || n < 1 ||
       source.first_channel + n > file.n_channels)
     throw ConfigError(fmt::format(
-        "the band of the beams file has {} channels, source takes {} to {}: BEST-2 packets count "
-        "1024",
-        file.n_channels, source.first_channel, source.first_channel + n - 1));
+        "the band {} has {} channels, source takes {} to {}{}",
+        file.beams.empty() ? "of the packets" : "of the beams file", file.n_channels,
+        source.first_channel, source.first_channel + n - 1,
+        numbered > 0 ? fmt::format("; the packets count {} (source.packet, count)", numbered)
+                     : ""));
   const auto center = [&](std::int64_t k) {
     return file.first_center_hz + static_cast<double>(k) * file.channel_step_hz;
   };
-  const std::int64_t lowest =
-      file.channel_step_hz < 0 ? source.first_channel + n - 1 : source.first_channel;
-  return {center(lowest), std::abs(file.channel_step_hz), n};
+  const bool descending = file.channel_step_hz < 0;
+  const std::int64_t lowest = source.first_channel + (descending ? n - 1 : 0);
+  return {{center(lowest), std::abs(file.channel_step_hz), n}, descending};
 }
 
 }  // namespace
@@ -109,26 +118,15 @@ FrequencyAxis channels_taken(const SourceConfig& source, const BeamsFile& file) 
 LiveBeams live_beams(const ObservationConfig& config) {
   const SourceConfig& s = config.source;
   LiveBeams live;
-  live.file = best2_array(config);
+  live.file = array_of_packets(config);
   live.input_line = order_antennas(s, live.file);
   if (live.file.gains.empty() && !config.calibration.gains.empty())
     live.file = with_gains(live, live.file, resolve_path(config, config.calibration.gains));
-  live.frequency = channels_taken(s, live.file);
-  Best2SourceConfig& r = live.receiver;
-  r.endpoints = s.listen;
-  r.first_channel = s.first_channel;
-  r.n_channels = live.frequency.n_channels;
-  r.descending = live.file.channel_step_hz < 0;
-  if (s.sample_rate_hz.num > 0) r.clock.rate_hz = s.sample_rate_hz;
-  r.clock.epoch_tai_ns = simulation_start_tai_ns(config);
-  r.frequency = live.frequency;
-  const double packets =
-      s.chunk_ms * 1e-3 * r.clock.rate_hz.value() / static_cast<double>(kPacketSpectra);
-  r.chunk_spectra = kPacketSpectra * std::max<std::int64_t>(1, std::llround(packets));
-  r.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
-  r.window_chunks = static_cast<int>(s.window_chunks);
-  r.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
-  static_cast<ReceiverConfig&>(r) = receiver_config(config);
+  const DescribedBand band = channels_taken(s, live.file);
+  const std::int64_t n_inputs = live.file.array.n_inputs();
+  live.frequency = band.channels;
+  live.receiver = live_described_config(config, n_inputs, simulation_start_tai_ns(config), &band);
+  live.in_place = live.file.array.n_pols() == 1 && holds_pairs(live.receiver.packet, n_inputs);
   return live;
 }
 
@@ -151,7 +149,7 @@ BeamSetup beam_setup(const ObservationConfig& config, const LiveBeams& beams) {
   setup.file = beams.file;
   setup.frequency = beams.frequency;
   setup.clock = beams.receiver.clock;
-  setup.max_spectra = beams.receiver.chunk_spectra;
+  setup.max_spectra = beams.receiver.chunk_ticks;
   return setup;
 }
 
@@ -197,71 +195,18 @@ StreamBeams stream_beams(const ObservationConfig& config, const ArrayLayout& arr
   return stream;
 }
 
-BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams& beams,
-                               const simulate::PacketSink& sink) {
-  const auto& s = config.simulator;
-  const auto& rate = beams.receiver.clock.rate_hz;
-  constexpr std::int64_t kMaxSpectra = 1 << 14;
-  if (s.period_samples % kPacketSpectra != 0 || s.period_samples > kMaxSpectra)
-    throw ConfigError(fmt::format(
-        "simulator.period_samples = {}: a record of BEST-2 has whole packets of {} spectra and at "
-        "most {}; 2048 take 64 MiB",
-        s.period_samples, kPacketSpectra, kMaxSpectra));
-  if (beams.receiver.endpoints.size() != 1)
-    throw ConfigError("source.listen: the simulator sends BEST-2 packets to one endpoint");
-  const simulate::Scene scene = make_scene(config, kPacketAntennas);
-  simulate::SpectraConfig spectra;
-  spectra.n_spectra = s.period_samples;
-  spectra.spectrum_rate_hz = rate;
-  spectra.channels = beams.frequency;
-  spectra.start_tai_ns = beams.receiver.clock.epoch_tai_ns;
-  spectra.level_lsb = s.rms_lsb;
-  spectra.n_workers = static_cast<int>(config.runtime.threads);
-  spectra.earth_orientation = beams.file.earth_orientation;
-  simulate::Best2SenderConfig sender;
-  sender.endpoint = beams.receiver.endpoints.front();
-  sender.first_channel = beams.receiver.first_channel;
-  sender.descending = beams.receiver.descending;
-  sender.speed = s.speed;
-  sender.duration_s = s.duration_s;
-  sender.impairments = send_impairments(s);
-  sender.sink = sink;
-  if (s.dying_receiver >= 0) {
-    const double until = s.returns_at_s > s.dies_at_s ? s.returns_at_s : s.duration_s;
-    sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
-  }
-  if (has_moving_sky(config)) {
-    auto stream = std::make_shared<simulate::SpectraStream>(beams.file.array, scene, spectra);
-    jy_per_count2_ = stream->jy_per_count2();
-    sender_ = std::make_unique<simulate::Best2Sender>(std::move(stream), sender);
-    return;
-  }
-  spectra.at_s = -1;  // before all flashes
-  const auto quiet = simulate::simulate_spectra(beams.file.array, scene, spectra);
-  std::vector<std::unique_ptr<simulate::SpectraRecord>> records;
-  std::vector<simulate::Best2Pulse> pulses;
-  for (std::size_t k = 0; k < scene.sources.size(); ++k) {
-    const auto& source = scene.sources[k];
-    if (!simulate::is_transient(source)) continue;
-    simulate::Scene alone = scene;
-    for (std::size_t other = 0; other < scene.sources.size(); ++other) {
-      if (other != k && simulate::is_transient(scene.sources[other]))
-        alone.sources[other].start_s = 1e9;
-    }
-    spectra.at_s = source.start_s;
-    records.push_back(std::make_unique<simulate::SpectraRecord>(
-        simulate::simulate_spectra(beams.file.array, alone, spectra)));
-    pulses.push_back({source.start_s * rate.value(), source.duration_s * rate.value(),
-                      source.period_s * rate.value(), source.dm_pc_cm3, records.back().get()});
-  }
-  jy_per_count2_ = quiet.jy_per_count2;
-  sender_ = std::make_unique<simulate::Best2Sender>(quiet, pulses, sender);
+std::unique_ptr<PacketSimulation> simulate_live_beams(const ObservationConfig& config,
+                                                      const LiveBeams& beams,
+                                                      const simulate::PacketSink& sink) {
+  return std::make_unique<DescribedSimulation>(config, beams.file.array, beams.receiver,
+                                               beams.receiver.clock.epoch_tai_ns,
+                                               beams.file.earth_orientation, sink);
 }
 
 std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config,
                                                   const simulate::PacketSink& sink) {
   if (is_live_beams(config.source))
-    return std::make_unique<BeamSimulation>(config, live_beams(config), sink);
+    return simulate_live_beams(config, live_beams(config), sink);
   if (is_described(config.source))
     return std::make_unique<DescribedSimulation>(config, load_array(config, 0),
                                                  simulation_start_tai_ns(config), sink);

@@ -6,24 +6,24 @@
 #include <vector>
 
 #include "ryle/core/frequency_axis.hpp"
-#include "ryle/ingest/best2_source.hpp"
+#include "ryle/ingest/described_source.hpp"
 #include "ryle/pipeline/beam/beam_chain.hpp"
 #include "ryle/pipeline/beam/beam_samples.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
 #include "ryle/pipeline/visibility/spectra_metadata.hpp"
-#include "ryle/simulate/best2_sender.hpp"
 #include "ryle/telescope/beams_file.hpp"
 
 /// Live packets that become beams: what the observation file and its beams file say of them.
 namespace ryle::pipeline {
 
-/// The receiver of BEST-2 packets and its array.
+/// The receiver of packets whose array is that of the beams file (source.format = "best2").
 struct LiveBeams {
   BeamsFile file;           ///< inputs and gains in the order of the packets; perhaps no beams
   FrequencyAxis frequency;  ///< of the channels taken, ascending as in memory
-  Best2SourceConfig receiver;
-  std::vector<std::int64_t> input_line;  ///< [antenna of a packet]: line of the layout
+  DescribedSourceConfig receiver;
+  std::vector<std::int64_t> input_line;  ///< [input of a packet]: line of the layout
+  bool in_place = false;                 ///< the beamformer takes packets as they come
 };
 /// Throws ConfigError for what is missing or does not fit.
 LiveBeams live_beams(const ObservationConfig& config);
@@ -69,13 +69,9 @@ struct BeamMargins {
 };
 BeamMargins measure_beam_margins(const ObservationConfig& config, const BeamSetup& setup);
 
-/// The [simulator] as packets of BEST-2 to source.listen.
-class BeamSimulation final : public PacketSimulation {
- public:
-  BeamSimulation(const ObservationConfig& config, const LiveBeams& beams,
-                 const simulate::PacketSink& sink = {});
-
-  std::int64_t memory_bytes() const { return sender_->memory_bytes(); }
-};
+/// The [simulator] as such packets to source.listen.
+std::unique_ptr<PacketSimulation> simulate_live_beams(const ObservationConfig& config,
+                                                      const LiveBeams& beams,
+                                                      const simulate::PacketSink& sink = {});
 
 }  // namespace ryle::pipeline

@@ -23,6 +23,7 @@
 #include "ryle/pipeline/config/config_fields.hpp"
 #include "ryle/pipeline/config/config_packet.hpp"
 #include "ryle/telescope/toml_text.hpp"
+#include "ryle/wire/best2.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -313,10 +314,10 @@ void read_packet(const toml::table& table, SourceConfig& source, const Origin& o
     return;
   }
   if (format == nullptr) source.format = "described";
-  if (source.format != "described")
+  if (source.format != "described" && source.format != "best2")
     throw ConfigError(
         fmt::format("{}: source.format = {}: [source.packet] describes packets of "
-                    "source.format = \"described\"",
+                    "source.format = \"described\" and \"best2\"",
                     origin(format->source()), source.format));
   if (const auto file = node->value_exact<std::string>()) {
     const std::filesystem::path folder = std::filesystem::path(observation).parent_path();
@@ -368,18 +369,27 @@ void reject_unknown_sections(const toml::table& root, const Origin& origin) {
   }
 }
 
-/// Packets of best2 become beams unless visibilities are asked for by name.
+/// What format = "best2" stands for. Its packets become beams unless visibilities are asked for by
+/// name; without a [source.packet] packets, rate and band are those of the array BEST-2.
 void set_defaults_of_format(ObservationConfig& config) {
-  if (config.source.kind == "file" || !is_live_beams(config.source)) return;
-  const auto unless_given = [&](bool& member, std::string_view key) {
+  SourceConfig& source = config.source;
+  if (source.kind == "file" || !is_live_beams(source)) return;
+  const auto unless_given = [&](std::string_view section, std::string_view key, auto& member,
+                                const auto& value) {
     const bool given = std::any_of(config.given.begin(), config.given.end(), [&](const auto& g) {
-      return g.section == "output" && g.key == key;
+      return g.section == section && g.key == key;
     });
-    if (!given) member = false;
+    if (!given) member = value;
   };
-  unless_given(config.output.ms, "ms");
-  unless_given(config.output.uvfits, "uvfits");
-  unless_given(config.output.uvh5, "uvh5");
+  unless_given("output", "ms", config.output.ms, false);
+  unless_given("output", "uvfits", config.output.uvfits, false);
+  unless_given("output", "uvh5", config.output.uvh5, false);
+  if (source.packet) return;
+  source.packet = wire::best2_packet();
+  unless_given("source", "sample_rate_hz", source.sample_rate_hz, Rational{78'125, 4});
+  unless_given("source", "channel_zero_mhz", source.channel_zero_mhz, 417.990234375);
+  unless_given("source", "channel_width_hz", source.channel_width_hz, 19531.25);
+  unless_given("source", "inverted_band", source.inverted_band, true);
 }
 
 ObservationConfig from_table(const toml::table& root, const std::string& name) {
@@ -513,7 +523,8 @@ bool is_received(const SourceConfig& source) {
 }
 
 bool is_described(const SourceConfig& source) {
-  return source.format == "described" || is_standard(source);
+  return source.format == "described" || is_standard(source) ||
+         (source.kind != "file" && is_live_beams(source));
 }
 
 bool is_standard(const SourceConfig& source) {
@@ -541,6 +552,7 @@ bool is_live_samples(const SourceConfig& source) {
 }
 
 bool is_live_spectra(const SourceConfig& source) {
+  if (is_live_beams(source)) return false;
   // Several complex channels of a frame are those of an F-engine, several real ones are inputs.
   if (is_standard(source)) return source.n_channels > 1 && source.sample.starts_with("c");
   if (is_described(source)) return source.packet && source.packet->has_channels();

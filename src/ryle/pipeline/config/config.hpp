@@ -67,11 +67,11 @@ struct SourceConfig {
   bool allow_small_rcvbuf = false;
   std::vector<std::string> allowed_senders;  ///< networks; empty = any
   double max_clock_error_s = 60;             ///< network: 0 = any, for replays
-  std::vector<std::int64_t> antenna_map;  ///< best2: line of the layout of each antenna of a packet
+  std::vector<std::int64_t> antenna_map;  ///< best2: line of the layout of each input of a packet
   bool pair_swap = false;                 ///< best2: packets have antennas 4a + j at 4a + (j ^ 2)
   bool lossless =
       false;  ///< stream transports wait for the engine instead of dropping (replay, tests)
-  std::optional<wire::PacketDescription> packet;  ///< described: [source.packet]
+  std::optional<wire::PacketDescription> packet;  ///< described, best2: [source.packet]
 };
 
 /// Packets of senders, live or in a capture: not the simulator's.
@@ -249,6 +249,9 @@ struct BeamsConfig : BeamSettings {
   std::int64_t queue = 32;
   std::int64_t pictures = 8;  ///< of so many beams, the first
   double power_s = 0;         ///< samples of power against time; 0 = none
+  std::string spead;          ///< endpoint of voltages of the coherent beams; "" = none
+  std::int64_t spead_packet_bytes = 1472;
+  double spead_mb_per_s = 100;  ///< of a polarization of a beam
 };
 
 /// A search for dispersed pulses (docs/search.md): keys of [search], and options of `ryle search`.

@@ -16,7 +16,7 @@ namespace {
 enum RunKind : unsigned {
   live_samples = 1,  // mwa32t: time samples, channelized here
   live_spectra = 2,  // chips, tbf, tbx: spectra of an F-engine
-  live_pairs = 4,    // best2: the same, of one kind of array
+  live_pairs = 4,    // best2: the same, of an array that the beams file may describe
   recorded = 8,      // source.kind = "file"
 };
 constexpr unsigned kLive = live_samples | live_spectra | live_pairs;
@@ -83,6 +83,12 @@ const std::vector<Unused>& unused_keys() {
        {},
        "nothing is sent; set output.spead, an endpoint",
        [](const ObservationConfig& c) { return c.output.spead.empty(); }},
+      {kAll,
+       "beams",
+       {"spead_packet_bytes", "spead_mb_per_s"},
+       {},
+       "no voltages of beams are sent; set beams.spead, an endpoint",
+       [](const ObservationConfig& c) { return c.beams.spead.empty(); }},
       {kLive,
        "image",
        {},
@@ -261,10 +267,15 @@ const std::vector<Unused>& unused_keys() {
        [](const ObservationConfig& c) { return is_described(c.source); }},
       {live_pairs,
        "source",
-       {"channels_per_packet", "channel_width_hz", "channel_zero_mhz", "marker", "center_mhz",
-        "inverted_band"},
+       {"channels_per_packet", "marker", "center_mhz"},
        {},
-       "it belongs to another source.format; the band is that of beams.file"},
+       "it belongs to another source.format"},
+      {live_pairs,
+       "source",
+       {"channel_width_hz", "channel_zero_mhz", "inverted_band"},
+       {},
+       "the band is that of beams.file",
+       [](const ObservationConfig& c) { return !makes_no_beams(c); }},
       {recorded,
        "voltages",
        {},

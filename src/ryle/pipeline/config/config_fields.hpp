@@ -97,7 +97,7 @@ void fields(V& v, SourceConfig& c) {
     "where samples come from; pcap: packets of `listen` in a capture, PCAP or PCAPNG");
   v("format", c.format, Choice{},
     "wire or file format: mwa32t, chips, tbf, tbx, best2, spead, vdif, codif, dada, guppi live, "
-    "described with a [source.packet]; `ryle info` lists those of files, "
+    "described with a [source.packet], which best2 may have, too; `ryle info` lists those of files, "
     "auto = by content");
   v("listen", c.listen, Choice{},
     "one endpoint per receiver, udp://host:port, tcp://host:port, pipe:/path or fd://3; a "
@@ -129,20 +129,20 @@ void fields(V& v, SourceConfig& c) {
   v("inverted_band", c.inverted_band, Choice{},
     "spectrum runs downwards (odd Nyquist zone, high-side oscillator)");
   v("first_channel", c.first_channel, Range{0, 65535},
-    "chips, tbf, tbx, spead, described live: number of the first channel, as the packets count; "
-    "its sky frequency is this many channel widths, from channel_zero_mhz for spead and where "
-    "packets are described");
+    "chips, tbf, tbx, best2, spead, described live: number of the first channel, as the packets "
+    "count; its sky frequency is this many channel widths, from channel_zero_mhz for spead and "
+    "where packets are described");
   v("n_channels", c.n_channels, Range{0, 65535},
-    "chips, tbf, tbx, spead, described live: channels received; described: 0 = those of one "
-    "packet; vdif, codif, dada, guppi live: channels of a frame, 0 = 1; several complex ones are "
+    "chips, tbf, tbx, best2, spead, described live: channels received; best2: 0 = all behind "
+    "first_channel; described: 0 = those of one packet; vdif, codif, dada, guppi live: channels of a frame, 0 = 1; several complex ones are "
     "spectra, several real ones inputs");
   v("channels_per_packet", c.channels_per_packet, Range{0, 65535},
     "chips, tbx live: channels in one packet, spead: in one heap; 0 = all");
   v("channel_width_hz", c.channel_width_hz, Range{0, 1e9},
-    "chips, tbf, tbx, spead, described live: 0 = 25 kHz (chips), 196 MHz / 8192 (tbf, tbx), the "
-    "spectrum rate (spead, described)");
+    "chips, tbf, tbx, best2, spead, described live: 0 = 25 kHz (chips), 196 MHz / 8192 (tbf, tbx), "
+    "the spectrum rate (spead, described, best2 with a [source.packet])");
   v("channel_zero_mhz", c.channel_zero_mhz, Range{0, 1e6},
-    "spead, described: sky frequency of the center of channel number 0");
+    "spead, described, best2 without beams.file: sky frequency of the center of channel number 0");
   v("spectra_per_heap", c.spectra_per_heap, Range{1, 1 << 20}, "spead: spectra in one heap");
   v("heaps", c.heaps, Choice{{"f-engine", "beam"}},
     "spead: feng_raw of F-engines, or bf_raw of a B-engine: one polarization of a beam an "
@@ -195,8 +195,8 @@ void fields(V& v, SourceConfig& c) {
     "kind = \"network\": a start that the packets date further from this host's clock is refused; "
     "0 = none is, for replays. Not where start_utc is \"now\" and packets count from an instant "
     "they do not tell");
-  v("antenna_map", c.antenna_map, Range{0, 31},
-    "best2: line of the layout, from 0, of each antenna of a packet; [] = the layout has their "
+  v("antenna_map", c.antenna_map, Range{0, 65535},
+    "best2: line of the layout, from 0, of each input of a packet; [] = the layout has their "
     "order");
   v("pair_swap", c.pair_swap, Choice{},
     "best2: packets have antennas 4a + j in the place of 4a + (j xor 2)");
@@ -257,10 +257,10 @@ void fields(V& v, SimulatedSourceConfig& c) {
     "a flash begins at this time (mwa32t: of a moving sky) ...");
   v("duration_s", c.duration_s, Range{0, 1e6}, "... and lasts so long; 0 = always on");
   v("period_s", c.period_s, Range{0, 1e6},
-    "the flash comes again: a pulsar (best2, or a moving sky); 0 = once");
+    "the flash comes again: a pulsar (best2, described spectra, or a moving sky); 0 = once");
   v("duty_cycle", c.duty_cycle, Range{0, 1}, "share of the period that it is on, for duration_s");
   v("dm_pc_cm3", c.dm_pc_cm3, Range{0, 1e5},
-    "dispersion measure of the flash (best2, or a moving sky); start_s is that of the highest "
+    "dispersion measure of the flash (best2, described spectra, or a moving sky); start_s is that of the highest "
     "channel");
 }
 
@@ -425,11 +425,21 @@ void fields(V& v, BeamsConfig& c) {
   v("bits", c.bits, Range{8, 32}, "of the filterbanks: 8 (mean 64, rms 8 codes) or 32 (float)");
   v("scale_s", c.scale_s, Range{0.001, 60},
     "data from which the scale of 8-bit filterbanks is set, once");
-  v("queue", c.queue, Range{1, 4096}, "pieces of power that may wait for the disk");
+  v("queue", c.queue, Range{1, 4096},
+    "pieces of power that may wait for the disk, heaps that may wait for the network");
   v("pictures", c.pictures, Range{0, 4096}, "dynamic spectra (PNG) of the first so many beams");
   v("power_s", c.power_s, Range{0, 3600},
     "write NAME_power.csv, power of every beam against time in samples of this length, and "
     "NAME_transits.csv, sources that drifted through; and NAME_power.png; 0 = none");
+  v("spead", c.spead, Choice{},
+    "endpoint to which the voltages of the coherent beams are sent as heaps of SPEAD-64-48, a stream "
+    "for each polarization of a beam: udp://host:port and the ports behind it, or as many multicast "
+    "groups, udp://239.1.2.3+7:7148?interface=eth1&ttl=4; \"\" = none");
+  v("spead_packet_bytes", c.spead_packet_bytes, Range{512, 65507},
+    "largest datagram of SPEAD; 1472 fit every network, 8972 one of jumbo frames");
+  v("spead_mb_per_s", c.spead_mb_per_s, Range{0, 1e5, "as fast as it goes"},
+    "datagrams of each stream are sent no faster; heaps that wait longer than beams.queue of them "
+    "are dropped, and counted");
 }
 
 template <class V>

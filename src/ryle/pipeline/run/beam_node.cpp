@@ -14,6 +14,7 @@
 #include "ryle/device/free_memory.hpp"
 #include "ryle/pipeline/base/stopwatch.hpp"
 #include "ryle/pipeline/beam/beam_files.hpp"
+#include "ryle/pipeline/beam/beam_heaps.hpp"
 #include "ryle/pipeline/beam/beam_picture.hpp"
 #include "ryle/pipeline/beam/beam_power.hpp"
 #include "ryle/pipeline/run/outputs.hpp"
@@ -66,6 +67,7 @@ BeamNode::BeamNode(const ObservationConfig& config, const StreamBeams& beams, Vo
       absent_since_(beams.setup.frequency.n_channels) {
   require_distinct_outputs(config_, beam_names(beams_.setup));
   require_new_beam_files(config_, beam_names(beams_.setup));
+  if (!config_.beams.spead.empty()) live_beam_endpoints(config_, beams_.setup);
   // With levels that the first samples set, the weights wait for them.
   if (beams_.setup.order == beamform::InputOrder::pairs) chain();
 }
@@ -92,11 +94,13 @@ void BeamNode::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t se
   BeamInput input;
   {
     const Stopwatch watch(copy_s_);
+    const bool on_host = !on_devices_ || !config_.beams.spead.empty();
     if (on_devices_) {  // they are put in order there
-      samples_.load_masks(gulp);
+      if (!on_host) samples_.load_masks(gulp);
       if (gulp.device == nullptr) own_blocks_.renew(gulp.blocks);
       input.blocks = gulp.device != nullptr ? gulp.device : &own_blocks_;
-    } else {
+    }
+    if (on_host) {
       samples_.load(gulp, host_);
       input.samples = samples_.data();
       input.channel_stride_bytes = samples_.channel_stride_bytes();
@@ -181,6 +185,8 @@ std::vector<std::unique_ptr<BeamConsumer>> BeamNode::make_consumers(const BeamSt
   if (config_.output.pictures && config_.beams.pictures > 0)
     consumers.push_back(std::make_unique<BeamPictures>(config_, stream));
   if (config_.beams.power_s > 0) consumers.push_back(std::make_unique<BeamPower>(config_, stream));
+  if (!config_.beams.spead.empty())
+    consumers.push_back(std::make_unique<BeamHeaps>(config_, beams_.setup, stream));
   for (auto& consumer :
        search_consumers(config_, stream, beams_.setup.file.array, options_.command_line, hooks(),
                         beam_devices(config_.runtime)))
@@ -223,10 +229,22 @@ std::vector<std::pair<std::string, std::int64_t>> beams_memory(const Observation
                            ((config.beams.queue + 2) * c.max_windows() +
                             static_cast<std::int64_t>(scale_samples)));
   }
+  if (!config.beams.spead.empty())
+    items.emplace_back("voltages of beams that wait for the network",
+                       beam_heaps_bytes(config, setup));
   return items;
 }
 
 namespace {
+
+/// Voltages of beams that nobody takes: the time to make them.
+class NoVoltages final : public BeamConsumer {
+ public:
+  bool wants_host_values() const override { return false; }
+  bool wants_voltages() const override { return true; }
+  void take(const BeamChunk& /*chunk*/) override {}
+  void finish(RunSummary& /*summary*/) override {}
+};
 
 /// The device with the most rows.
 struct FullestDevice {
@@ -343,7 +361,9 @@ BeamMargins measure_beam_margins(const ObservationConfig& config, const BeamSetu
   BeamStream stream;
   BeamChain chain(beam_queues(config), setup, [&](const BeamStream& s) {
     stream = s;
-    return std::vector<std::unique_ptr<BeamConsumer>>();
+    std::vector<std::unique_ptr<BeamConsumer>> consumers;
+    if (!config.beams.spead.empty()) consumers.push_back(std::make_unique<NoVoltages>());
+    return consumers;
   });
   // Packets in pairs of antennas come whole.
   const std::int64_t packet_spectra = setup.order == beamform::InputOrder::pairs ? 128 : 1;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ryle/core/error.hpp"
-#include "ryle/ingest/best2_source.hpp"
+#include "ryle/ingest/described_source.hpp"
 #include "ryle/ingest/fengine_source.hpp"
 #include "ryle/ingest/spead_source.hpp"
 #include "ryle/pipeline/image/voltage_imaging.hpp"
@@ -16,11 +16,12 @@
 namespace ryle::pipeline {
 namespace {
 
-SpectraInput best2_input(const ObservationConfig& config) {
+// Described spectra of an array that the beams file describes.
+SpectraInput beams_input(const ObservationConfig& config) {
   SpectraInput input;
   LiveBeams live = live_beams(config);
-  const auto kept =
-      KeptChunks::add(config, live.receiver.chunk_spectra, best2_source_chunk_bytes, live.receiver);
+  const auto kept = KeptChunks::add(config, live.receiver.chunk_ticks, described_source_chunk_bytes,
+                                    live.receiver);
   // Gains are told by line of the layout, which the packets of such an array reorder.
   const bool reordered = !std::is_sorted(live.input_line.begin(), live.input_line.end());
   if (reordered && !config.calibration.gains.empty() &&
@@ -29,17 +30,14 @@ SpectraInput best2_input(const ObservationConfig& config) {
         "calibration.gains: with source.antenna_map or pair_swap they reach beams alone; order the "
         "layout as the packets are, or make visibilities and images in a run without gains");
   input.array = live.file.array;
-  input.shape = {live.frequency.n_channels, input.array.n_inputs(), live.receiver.chunk_spectra,
-                 SampleFormat::ci4, true};
-  input.metadata.frequency = live.frequency;
-  input.metadata.clock = live.receiver.clock;
-  input.metadata.format = SampleFormat::ci4;
-  input.metadata.four_bits = true;
-  input.metadata.time_source = TimeSource::configured;
+  input.shape = described_shape(live.receiver);
+  input.metadata = described_spectra_metadata(live.receiver);
   input.kept = kept;
   input.pairs = live;
-  input.open = [receiver = live.receiver] { return std::make_unique<Best2Source>(receiver); };
-  input.simulate = [&config, live] { return std::make_unique<BeamSimulation>(config, live); };
+  input.open = [receiver = live.receiver] {
+    return std::make_unique<DescribedSpectraSource>(receiver);
+  };
+  input.simulate = [&config, live] { return simulate_live_beams(config, live); };
   return input;
 }
 
@@ -102,19 +100,19 @@ VoltageStream SpectraInput::voltages(const SpectraSource& source) const {
   VoltageStream stream = spectra_voltages(shape, received.frequency, received.clock, array.name);
   // The search tells times at the highest channel that it reads, which may be a finer one.
   stream.reference_hz = metadata.frequency.center_hz(metadata.frequency.n_channels - 1);
-  if (!pairs) {
+  if (pairs) stream.input_line = pairs->input_line;
+  if (!pairs || !pairs->in_place) {
     stream.chunks.unpack = [&source](const Chunk& chunk, SpectraBlocks& blocks) {
       source.unpack(chunk, blocks);
     };
     return stream;
   }
   stream.chunks.form.content = VoltageForm::Content::packets;
-  stream.input_line = pairs->input_line;
   return stream;
 }
 
 SpectraInput spectra_input(const ObservationConfig& config) {
-  SpectraInput input = is_live_beams(config.source)   ? best2_input(config)
+  SpectraInput input = is_live_beams(config.source)   ? beams_input(config)
                        : is_described(config.source)  ? described_input(config)
                        : is_live_spead(config.source) ? spead_input(config)
                                                       : fengine_input(config);
@@ -226,7 +224,8 @@ MemoryItems graph_memory(const ObservationConfig& config, const SpectraInput& in
   }
   if (keeps_voltages(config)) {
     items.emplace_back("ring of voltages", input.kept.voltages_bytes);
-    if (!input.pairs) items.emplace_back("blocks of a dump", spectra_blocks_bytes(input.shape));
+    if (!input.packets_in_place())
+      items.emplace_back("blocks of a dump", spectra_blocks_bytes(input.shape));
   }
   return items;
 }

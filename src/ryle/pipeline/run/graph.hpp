@@ -37,14 +37,16 @@ struct SpectraInput {
   std::optional<FineSetup> fine;   ///< channelize.fine_channels
   SpectraMetadata metadata;        ///< of what nodes read: `received`, or the finer channels
   KeptChunks kept;                 ///< between receiver and engines, and in the ring of voltages
-  std::optional<LiveBeams> pairs;  ///< packets whose order the beamformer takes as it is
+  std::optional<LiveBeams> pairs;  ///< of an array that the beams file may describe
   std::function<std::unique_ptr<SpectraSource>()> open;
   std::function<std::unique_ptr<PacketSimulation>()> simulate;
 
   /// Of the blocks that nodes read.
   SpectraShape node_shape() const { return fine ? fine->shape() : shape; }
+  /// Packets have the order that the beamformer takes.
+  bool packets_in_place() const { return pairs && pairs->in_place; }
   /// The beamformer reads the packets as they come, not blocks.
-  bool beams_of_pairs() const { return pairs && !fine; }
+  bool beams_of_pairs() const { return packets_in_place() && !fine; }
   double bits_per_s() const;
   /// What a ring of voltages keeps of it. @param source that open() gave
   VoltageStream voltages(const SpectraSource& source) const;

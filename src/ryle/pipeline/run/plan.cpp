@@ -14,6 +14,7 @@
 #include "ryle/core/random.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/ingest/sender_list.hpp"
+#include "ryle/pipeline/beam/beam_heaps.hpp"
 #include "ryle/pipeline/config/config_effect.hpp"
 #include "ryle/pipeline/run/graph.hpp"
 #include "ryle/pipeline/run/outputs.hpp"
@@ -178,6 +179,7 @@ std::vector<std::string> image_products(const ObservationConfig& config) {
 std::vector<std::string> beam_products(const ObservationConfig& config) {
   std::vector<std::string> products;
   if (config.beams.filterbank) products.emplace_back("filterbanks");
+  if (!config.beams.spead.empty()) products.emplace_back("voltages as heaps of SPEAD");
   if (config.beams.power_s > 0) products.emplace_back("power against time");
   if (!config.search.fold.empty()) products.emplace_back("folded pulsar");
   return products;
@@ -186,6 +188,7 @@ std::vector<std::string> beam_products(const ObservationConfig& config) {
 /// Beams of these spectra, their search and their files.
 void plan_beams(const ObservationConfig& asked, const BeamSetup& setup, Plan& plan) {
   require_distinct_outputs(asked, beam_names(setup));
+  if (!asked.beams.spead.empty()) live_beam_endpoints(asked, setup);
   const ObservationConfig config = with_search_blocks(asked, setup);
   const auto engine = beamformer_config(setup);
   const double rate_hz = setup.clock.rate_hz.value();
@@ -297,7 +300,7 @@ void plan_live_spectra(const ObservationConfig& config, Plan& plan) {
       fmt::format("{} live: {} inputs x {} channels of {:.6g} kHz", config.source.format,
                   input.array.n_inputs(), received.n_channels, received.channel_width_hz * 1e-3);
   plan.ports = {
-      {"spectra", input.pairs ? fmt::format("[channel {}][packet][pair][128][2] {}",
+      {"spectra", input.packets_in_place() ? fmt::format("[channel {}][packet][pair][128][2] {}",
                                             received.n_channels, name(input.shape.format))
                               : fmt::format("[channel {}][block][input {}] {}", received.n_channels,
                                             input.array.n_inputs(), name(input.shape.format))}};

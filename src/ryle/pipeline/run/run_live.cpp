@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "ryle/ingest/best2_source.hpp"
+#include "ryle/ingest/described_source.hpp"
 #include "ryle/ingest/mwa32t_source.hpp"
 #include "ryle/pipeline/base/device_loss.hpp"
 #include "ryle/pipeline/run/graph.hpp"
@@ -288,7 +288,7 @@ class LiveRun final : public LivePath {
     if (wants_beams(config_)) beams = beams_of(config_, input);
     auto source = input.open();
     spectra_source_ = source.get();
-    pairs_ = dynamic_cast<const Best2Source*>(source.get());
+    pairs_ = dynamic_cast<const DescribedSpectraSource*>(source.get());
     source_ = std::move(source);
     if (keeps_voltages(config_)) open_voltages(input.voltages(*spectra_source_));
     if (config_.source.kind == "simulator") {
@@ -309,12 +309,12 @@ class LiveRun final : public LivePath {
     BeamInput input;
     input.blocks = blocks;
     input.samples = chunk.payload.data();
-    input.channel_stride_bytes = pairs_->channel_stride_bytes();
+    input.channel_stride_bytes = described_stream_bytes(pairs_->config());
     input.n_spectra = chunk.n_ticks;
     input.first_tick = chunk.first_tick;
     input.segment = chunk.segment;
-    input.clock = pairs_->config().clock;
-    if (best2_presence(pairs_->config(), chunk, present_)) input.present = present_.data();
+    input.clock = pairs_->clock(chunk.segment);
+    if (packet_presence(pairs_->config(), chunk, present_)) input.present = present_.data();
     input.absent = chunk.absent;
     nodes_.beams->feed(input);
   }
@@ -393,7 +393,7 @@ class LiveRun final : public LivePath {
   std::optional<SpectraInput> input_;  // a source of spectra
   std::unique_ptr<ChunkSource> source_;
   SpectraSource* spectra_source_ = nullptr;  // the same, of spectra
-  const Best2Source* pairs_ = nullptr;       // the same, of packets in pairs of antennas
+  const DescribedSpectraSource* pairs_ = nullptr;  // the same, of described packets
   std::unique_ptr<VoltageNode> voltages_;    // has chunks of the source
   std::unique_ptr<PacketSimulation> simulation_;
   Nodes nodes_;

@@ -42,4 +42,25 @@ ChangingSky::ChangingSky(const ArrayLayout& array, const simulate::Scene& scene,
   }
 }
 
+PulsedSky::PulsedSky(const ArrayLayout& array, const simulate::Scene& scene,
+                     simulate::SpectraConfig config) {
+  config.at_s = -1;  // before all flashes
+  quiet_ = simulate::simulate_spectra(array, scene, config);
+  const double rate_hz = config.spectrum_rate_hz.value();
+  for (std::size_t k = 0; k < scene.sources.size(); ++k) {
+    const auto& source = scene.sources[k];
+    if (!simulate::is_transient(source)) continue;
+    simulate::Scene alone = scene;
+    for (std::size_t other = 0; other < scene.sources.size(); ++other) {
+      if (other != k && simulate::is_transient(scene.sources[other]))
+        alone.sources[other].start_s = 1e9;
+    }
+    config.at_s = source.start_s;
+    records_.push_back(std::make_unique<simulate::SpectraRecord>(
+        simulate::simulate_spectra(array, alone, config)));
+    pulses_.push_back({source.start_s * rate_hz, source.duration_s * rate_hz,
+                       source.period_s * rate_hz, source.dm_pc_cm3, records_.back().get()});
+  }
+}
+
 }  // namespace ryle::pipeline

@@ -7,6 +7,7 @@
 #include "ryle/core/frequency_axis.hpp"
 #include "ryle/core/time.hpp"
 #include "ryle/pipeline/config/config.hpp"
+#include "ryle/simulate/described_sender.hpp"
 #include "ryle/simulate/fengine_sender.hpp"
 #include "ryle/telescope/array.hpp"
 
@@ -26,6 +27,20 @@ class ChangingSky {
  private:
   std::map<std::vector<bool>, std::unique_ptr<simulate::SpectraRecord>> records_;
   std::vector<simulate::SpectraEpoch> epochs_;
+};
+
+/// A sky of pulses that are dispersed or come again: a quiet record, and one more for each source
+/// that flashes.
+class PulsedSky {
+ public:
+  PulsedSky(const ArrayLayout& array, const simulate::Scene& scene, simulate::SpectraConfig config);
+  const simulate::SpectraRecord& quiet() const { return quiet_; }
+  const std::vector<simulate::DispersedPulse>& pulses() const { return pulses_; }
+
+ private:
+  simulate::SpectraRecord quiet_;
+  std::vector<std::unique_ptr<simulate::SpectraRecord>> records_;
+  std::vector<simulate::DispersedPulse> pulses_;
 };
 
 }  // namespace ryle::pipeline

@@ -11,7 +11,6 @@
 #include "ryle/pipeline/visibility/changing_sky.hpp"
 #include "ryle/pipeline/visibility/live_frames.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
-#include "ryle/simulate/described_sender.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -80,10 +79,11 @@ simulate::DescribedSenderConfig described_sender(const ObservationConfig& config
 }  // namespace
 
 DescribedSourceConfig live_described_config(const ObservationConfig& config, std::int64_t n_inputs,
-                                            std::int64_t start_tai_ns) {
+                                            std::int64_t start_tai_ns, const DescribedBand* band) {
   const SourceConfig& s = config.source;
   check_source(s);
   DescribedSourceConfig d;
+  if (is_live_beams(s)) d.name = s.format;
   d.endpoints = s.listen;
   d.packet = described_packet(s, n_inputs);
   d.n_inputs = n_inputs;
@@ -94,9 +94,9 @@ DescribedSourceConfig live_described_config(const ObservationConfig& config, std
                       "taken live, time samples of up to 16",
                       d.packet.sample.bits));
     d.first_channel = s.first_channel;
-    d.channels = described_axis(s, d.packet);
+    d.channels = band != nullptr ? band->channels : described_axis(s, d.packet);
     d.n_channels = d.channels.n_channels;
-    d.descending = s.inverted_band;
+    d.descending = band != nullptr ? band->descending : s.inverted_band;
     if (!(d.channels.first_center_hz > 0))
       throw ConfigError(fmt::format(
           "the lowest of the described channels is at {} MHz: set source.channel_zero_mhz, the sky "
@@ -148,38 +148,72 @@ SpectraMetadata described_spectra_metadata(const DescribedSourceConfig& receiver
 
 DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const ArrayLayout& array,
                                          std::int64_t start_tai_ns,
+                                         const simulate::PacketSink& sink)
+    : DescribedSimulation(config, array,
+                          live_described_config(config, array.n_inputs(), start_tai_ns),
+                          start_tai_ns, EarthOrientation{.dut1_s = config.telescope.dut1_s}, sink) {
+}
+
+void DescribedSimulation::mark(const ObservationConfig& config,
+                               const std::vector<Vector3>& sources_enu) {
+  for (std::size_t k = 0; k < sources_enu.size(); ++k)
+    if (sources_enu[k][2] >= 0) marks_.push_back({sources_enu[k], config.simulator.sources[k].name});
+}
+
+void DescribedSimulation::send_spectra(const ObservationConfig& config, const ArrayLayout& array,
+                                       const simulate::Scene& scene,
+                                       const simulate::SpectraConfig& spectra,
+                                       const simulate::DescribedSenderConfig& sender) {
+  constexpr std::int64_t kMaxRecordBytes = std::int64_t{1} << 32;
+  const std::int64_t spectrum_bytes = spectra.channels.n_channels * array.n_inputs();
+  if (spectra.n_spectra > kMaxRecordBytes / spectrum_bytes)
+    throw ConfigError(fmt::format(
+        "simulator.period_samples = {}: a record of {} channels of {} inputs has at most {} "
+        "spectra, 4 GiB",
+        spectra.n_spectra, spectra.channels.n_channels, array.n_inputs(),
+        kMaxRecordBytes / spectrum_bytes));
+  if (has_moving_sky(config)) {
+    const auto stream = std::make_shared<simulate::SpectraStream>(array, scene, spectra);
+    jy_per_count2_ = stream->jy_per_count2();
+    mark(config, stream->make_record().sources_enu);
+    sender_ = std::make_unique<simulate::DescribedSender>(stream, sender);
+    return;
+  }
+  const auto dispersed = [](const simulate::Source& s) {
+    return s.period_s > 0 || s.dm_pc_cm3 > 0;
+  };
+  if (is_live_beams(config.source) ||
+      std::any_of(scene.sources.begin(), scene.sources.end(), dispersed)) {
+    const PulsedSky sky(array, scene, spectra);
+    jy_per_count2_ = sky.quiet().jy_per_count2;
+    mark(config, sky.quiet().sources_enu);
+    sender_ = std::make_unique<simulate::DescribedSender>(sky.quiet(), sky.pulses(), sender);
+    return;
+  }
+  const ChangingSky sky(array, scene, spectra);
+  const simulate::SpectraRecord& record = *sky.epochs().front().record;
+  jy_per_count2_ = record.jy_per_count2;
+  mark(config, record.sources_enu);
+  sender_ = std::make_unique<simulate::DescribedSender>(sky.epochs(), sender);
+}
+
+DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const ArrayLayout& array,
+                                         const DescribedSourceConfig& receiver,
+                                         std::int64_t start_tai_ns, const EarthOrientation& earth,
                                          const simulate::PacketSink& sink) {
   const auto& s = config.simulator;
   if (is_recorded_stream(config.source))
     throw UnsupportedError("the simulator sends no streams of source.format = \"" +
                            config.source.format +
                            "\"; vdif, codif and packets of a [source.packet] it does send");
-  const DescribedSourceConfig receiver =
-      live_described_config(config, array.n_inputs(), start_tai_ns);
   const simulate::Scene scene = make_scene(config, array.n_inputs());
   auto sender = described_sender(config, receiver);
   sender.impairments = send_impairments(s);
   sender.sink = sink;
-  const auto mark = [&](const std::vector<Vector3>& sources_enu) {
-    for (std::size_t k = 0; k < sources_enu.size(); ++k)
-      if (sources_enu[k][2] >= 0) marks_.push_back({sources_enu[k], s.sources[k].name});
-  };
   if (receiver.packet.has_channels()) {
-    const auto spectra =
-        simulated_spectra(config, {start_tai_ns, receiver.clock.rate_hz}, receiver.channels);
-    if (has_moving_sky(config)) {
-      const auto stream = std::make_shared<simulate::SpectraStream>(array, scene, spectra);
-      jy_per_count2_ = stream->jy_per_count2();
-      mark(stream->make_record().sources_enu);
-      sender_ = std::make_unique<simulate::DescribedSender>(stream, sender);
-      return;
-    }
-    const ChangingSky sky(array, scene, spectra);
-    const simulate::SpectraRecord& record = *sky.epochs().front().record;
-    jy_per_count2_ = record.jy_per_count2;
-    mark(record.sources_enu);
-    sender_ = std::make_unique<simulate::DescribedSender>(sky.epochs(), sender);
-    return;
+    auto spectra = simulated_spectra(config, {start_tai_ns, receiver.clock.rate_hz}, receiver.channels);
+    spectra.earth_orientation = earth;
+    return send_spectra(config, array, scene, spectra, sender);
   }
   if (!has_moving_sky(config) &&
       std::any_of(scene.sources.begin(), scene.sources.end(), simulate::is_transient))
@@ -197,7 +231,7 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
   voltages.start_tai_ns = start_tai_ns;
   voltages.level_lsb = s.rms_lsb;
   voltages.n_workers = static_cast<int>(config.runtime.threads);
-  voltages.earth_orientation.dut1_s = config.telescope.dut1_s;
+  voltages.earth_orientation = earth;
   // Levels stand for a range of values each.
   voltages.bits = sample.encoding == Encoding::levels ? 8 : sample.bits;
   voltages.real = !sample.complex;
@@ -205,13 +239,13 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
     const auto stream = std::make_shared<simulate::VoltageStream>(array, scene, voltages);
     const auto shape = stream->make_record();
     jy_per_count2_ = shape.jy_per_count2;
-    mark(shape.sources_enu);
+    mark(config, shape.sources_enu);
     sender_ = std::make_unique<simulate::DescribedSender>(stream, sender);
     return;
   }
   const auto record = simulate::simulate_voltages(array, scene, voltages);
   jy_per_count2_ = record.jy_per_count2;
-  mark(record.sources_enu);
+  mark(config, record.sources_enu);
   sender_ = std::make_unique<simulate::DescribedSender>(record, sender);
 }
 

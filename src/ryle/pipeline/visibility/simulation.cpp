@@ -55,10 +55,10 @@ simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_input
         throw ConfigError(where +
                           "period_s and dm_pc_cm3 are of flashes: give duration_s or "
                           "duty_cycle");
-      if (config.source.format != "best2" && !has_moving_sky(config))
+      if (!is_described(config.source) && !has_moving_sky(config))
         throw ConfigError(where +
-                          "period_s and dm_pc_cm3 work in packets of best2, and in those of "
-                          "other formats with simulator.sky = \"moving\"");
+                          "period_s and dm_pc_cm3 work in spectra of described packets and of "
+                          "best2, and in those of other formats with simulator.sky = \"moving\"");
     }
     scene.sources.push_back(std::move(source));
   }
