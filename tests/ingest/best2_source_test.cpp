@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BEST-2 packets, and those of an array of another size, over loopback: what was lost, late, doubled,
-// foreign or absurd is counted exactly, and every byte that arrived lies where the beamformer takes
-// it from.
+// BEST-2 packets, and those of an array of another size, over loopback: what was lost, late,
+// doubled, foreign or absurd is counted exactly, and every byte that arrived lies where the
+// beamformer takes it from.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <thread>
 
-#include "ryle/core/error.hpp"
 #include "ryle/core/bits.hpp"
+#include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/ingest/described_source.hpp"
 #include "ryle/wire/best2.hpp"
@@ -88,8 +88,7 @@ struct Best2Outcome {
 
 // Sends what `play` sends and looks at every byte of every chunk. Blocks are numbered from `first`.
 template <class Play>
-Best2Outcome best2_loop(const DescribedSourceConfig& config, std::int64_t first,
-                        const Play& play) {
+Best2Outcome best2_loop(const DescribedSourceConfig& config, std::int64_t first, const Play& play) {
   DescribedSpectraSource source(config);
   const std::int64_t spectra = config.packet.extent(wire::Axis::time);
   const std::int64_t payload_bytes = config.packet.payload_bytes();
@@ -125,8 +124,7 @@ Best2Outcome best2_loop(const DescribedSourceConfig& config, std::int64_t first,
         const std::byte* payload =
             chunk->payload.data() + row * described_stream_bytes(config) + slot * payload_bytes;
         for (std::int64_t k = 0; k < payload_bytes; ++k)
-          out.wrong_bytes +=
-              payload[k] != (there ? best2_byte(block, channel, k) : std::byte{0});
+          out.wrong_bytes += payload[k] != (there ? best2_byte(block, channel, k) : std::byte{0});
       }
     }
     source.release(chunk);

@@ -16,14 +16,14 @@
 namespace ryle {
 
 /// Packets of a layout that is described (wire/described.hpp), as datagrams or one behind the other
-/// in streams of bytes. A stream is one board in one block of channels, in the order of frequency; a
-/// slot is one packet.
+/// in streams of bytes. A stream is one board in one block of channels, in the order of frequency;
+/// a slot is one packet.
 struct DescribedSourceConfig : ReceiverConfig {
   /// "udp://host:port", tcp:// and pipes, one or more; every endpoint takes every stream. Port 0:
   /// see endpoints().
   std::vector<std::string> endpoints;
   wire::PacketDescription packet;
-  std::int64_t n_inputs = 0;  ///< of the array: boards = n_inputs / inputs of a packet
+  std::int64_t n_inputs = 0;       ///< of the array: boards = n_inputs / inputs of a packet
   std::string name = "described";  ///< of the format, for SourceInfo
   /// Spectra: channels taken, as the packets number them, and their centers, ascending.
   std::int64_t first_channel = 0;

@@ -127,8 +127,8 @@ class DescribedSender::Packer {
           for (std::int64_t i = 0; i < inputs; ++i) {
             if constexpr (requires { value.byte(first, c, i); }) {
               if (holds_bytes_) {
-                payload[at(c, t, i)] = value.byte(first + t, block * channels + c,
-                                                  board * inputs + i);
+                payload[at(c, t, i)] =
+                    value.byte(first + t, block * channels + c, board * inputs + i);
                 continue;
               }
             }
@@ -150,8 +150,8 @@ class DescribedSender::Packer {
 
  private:
   std::size_t at(std::int64_t channel, std::int64_t time, std::int64_t input) const {
-    return static_cast<std::size_t>(map_.bits(Axis::channel)[channel] + map_.bits(Axis::time)[time] +
-                                    map_.bits(Axis::input)[input]) /
+    return static_cast<std::size_t>(map_.bits(Axis::channel)[channel] +
+                                    map_.bits(Axis::time)[time] + map_.bits(Axis::input)[input]) /
            8;
   }
 
@@ -232,8 +232,7 @@ class DescribedSender::PulseCutter {
         const double period = train.pulse.period_spectra, width = train.pulse.width_spectra;
         const double end = since + length;
         if (end <= 0) continue;
-        const double first_n =
-            period > 0 ? std::max(0.0, std::floor((since - width) / period)) : 0;
+        const double first_n = period > 0 ? std::max(0.0, std::floor((since - width) / period)) : 0;
         for (double n = first_n; n * period < end; ++n) {
           const double from = std::max(0.0, std::ceil(n * period - since));
           const double to = std::min(length, std::ceil(n * period + width - since));

@@ -16,8 +16,8 @@ constexpr std::uint32_t kChannel = 300;  // sky order
 constexpr double kTop_hz = 418e6, kWidth_hz = 19531.25, kCenter_hz = kTop_hz - 300.5 * kWidth_hz;
 
 // Antenna of a packet (an ADC channel) -> element 4 row + column, rows south to north, columns west
-// to east, as the published antenna file has it. pair_swap: antennas 4a + j and 4a + (j ^ 2) of each
-// 32-bit word are exchanged, as in the weights of the published kernel.
+// to east, as the published antenna file has it. pair_swap: antennas 4a + j and 4a + (j ^ 2) of
+// each 32-bit word are exchanged, as in the weights of the published kernel.
 std::uint32_t element_of_antenna(std::uint32_t antenna, bool pair_swap = false) {
   const std::uint32_t adc = pair_swap ? antenna ^ 2u : antenna;
   const std::uint32_t column = adc / 8, k = adc % 8;
@@ -33,8 +33,7 @@ Vector3 element_m(std::uint32_t element) {
 ArrayLayout layout(bool right_map, bool pair_swap) {
   ArrayLayout array;
   for (std::uint32_t antenna = 0; antenna < 32; ++antenna) {
-    const std::uint32_t element =
-        right_map ? element_of_antenna(antenna, pair_swap) : antenna;
+    const std::uint32_t element = right_map ? element_of_antenna(antenna, pair_swap) : antenna;
     ArrayInput input;
     input.antenna = array.n_antennas();
     array.antennas.push_back({"", element_m(element)});
@@ -54,8 +53,8 @@ std::vector<std::byte> heaps(const Vector3& s) {
       const Vector3 r = element_m(element_of_antenna(antenna));
       const double early_s = (r[0] * s[0] + r[1] * s[1]) / kSpeedOfLight_m_per_s;
       for (std::uint32_t t = 0; t < 128; ++t) {
-        const double turns = kCenter_hz * early_s +
-                             0.037 * (128.0 * static_cast<double>(block) + t);
+        const double turns =
+            kCenter_hz * early_s + 0.037 * (128.0 * static_cast<double>(block) + t);
         const cf64 v = std::polar(5.0, 2 * std::numbers::pi * turns);
         map.set_part(payload.data(), 0, t, antenna, 0, static_cast<int>(std::rint(v.real())));
         map.set_part(payload.data(), 0, t, antenna, 1, static_cast<int>(std::rint(v.imag())));

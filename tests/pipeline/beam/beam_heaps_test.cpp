@@ -171,9 +171,8 @@ TEST(BeamHeaps, ASlowNetworkCostsWholeHeapsThatAreCounted) {
   for (const auto& [timestamp, bytes] : a)
     EXPECT_EQ(bytes, static_cast<std::uint64_t>(kHeapChannels * 512)) << timestamp;
   ASSERT_EQ(summary.warnings.size(), 1u);
-  EXPECT_THAT(summary.warnings[0],
-              testing::HasSubstr(std::to_string(summary.beams->heaps_dropped) +
-                                 " of 30 heaps were not sent"));
+  EXPECT_THAT(summary.warnings[0], testing::HasSubstr(std::to_string(summary.beams->heaps_dropped) +
+                                                      " of 30 heaps were not sent"));
   EXPECT_EQ(summary.products.size(), 2u);
 }
 

@@ -253,8 +253,8 @@ void BeamChain::make_voltages() {
   voltages_ = std::make_unique<Voltages>(
       Voltages{host, c, beamform::make_beamformer(host, c),
                std::vector<std::byte>(beamform::dense_output_bytes(c, c.max_spectra)), nullptr});
-  voltages_->engine->set_weights(
-      voltages_->queue, {weights_.data(), {c.n_beams, c.n_channels, c.n_inputs()}});
+  voltages_->engine->set_weights(voltages_->queue,
+                                 {weights_.data(), {c.n_beams, c.n_channels, c.n_inputs()}});
 }
 
 // Codes of a unit voltage from the first spectra that came, [beam][channel]: a channel of which
@@ -266,8 +266,7 @@ std::vector<float> BeamChain::voltage_scale(const beamform::Input& in) {
   std::vector<std::byte> memory(beamform::dense_output_bytes(c, in.n_spectra));
   const auto out = beamform::dense_output(c, memory.data(), in.n_spectra);
   const auto engine = beamform::make_beamformer(voltages_->queue, c);
-  engine->set_weights(voltages_->queue,
-                      {weights_.data(), {c.n_beams, c.n_channels, c.n_inputs()}});
+  engine->set_weights(voltages_->queue, {weights_.data(), {c.n_beams, c.n_channels, c.n_inputs()}});
   engine->execute(voltages_->queue, in, out);
   std::vector<float> scale(c.n_beams * c.n_channels, 0.0f), values, known;
   bool any = false;
@@ -308,8 +307,9 @@ void BeamChain::send_voltages(const BeamInput& given, beamform::Input in, std::i
   }
   const auto out = beamform::dense_output(v.config, v.memory.data(), in.n_spectra);
   const std::int64_t made = v.engine->execute(v.queue, in, out);
-  const BeamVoltages voltages{v.memory.data(), out.row_stride_bytes, out.channel_stride_bytes,
-                              in.first_tick, made, v.scale};
+  const BeamVoltages voltages{
+      v.memory.data(), out.row_stride_bytes, out.channel_stride_bytes, in.first_tick, made,
+      v.scale};
   for (const auto& consumer : consumers_)
     if (consumer->wants_voltages()) consumer->take_voltages(voltages, given.clock);
 }
@@ -389,7 +389,8 @@ void BeamChain::begin(const BeamInput& input) {
     stream.beams.push_back(std::move(info));
   }
   consumers_ = make_consumers_(stream);
-  if (std::any_of(consumers_.begin(), consumers_.end(), [](auto& c) { return c->wants_voltages(); }))
+  if (std::any_of(consumers_.begin(), consumers_.end(),
+                  [](auto& c) { return c->wants_voltages(); }))
     make_voltages();
   host_wanted_ = !on_devices_ || std::any_of(consumers_.begin(), consumers_.end(),
                                              [](auto& c) { return c->wants_host_values(); });

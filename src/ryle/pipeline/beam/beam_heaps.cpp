@@ -57,8 +57,7 @@ std::vector<std::string> beam_endpoints(const std::string& key, const std::strin
   return endpoints;
 }
 
-BeamHeapCutter::BeamHeapCutter(std::int64_t n_streams, std::int64_t n_pols,
-                               std::int64_t n_channels)
+BeamHeapCutter::BeamHeapCutter(std::int64_t n_streams, std::int64_t n_pols, std::int64_t n_channels)
     : n_streams_(n_streams), n_pols_(n_pols), n_channels_(n_channels) {}
 
 void BeamHeapCutter::copy(const BeamVoltages& voltages, std::int64_t first, std::int64_t n) {
@@ -122,9 +121,10 @@ void BeamHeapStreams::describe(const BeamHeap& heap) {
   const std::vector<float> ones(n_channels, 1.0f);
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     const std::span row =
-        heap.scale ? std::span(*heap.scale)
-                         .subspan(s / static_cast<std::size_t>(info_.n_pols) * n_channels, n_channels)
-                   : std::span(ones);
+        heap.scale
+            ? std::span(*heap.scale)
+                  .subspan(s / static_cast<std::size_t>(info_.n_pols) * n_channels, n_channels)
+            : std::span(ones);
     items.push_back({kScale, false, 0, std::as_bytes(row)});
     streams_[s]->send(items);
     items.pop_back();

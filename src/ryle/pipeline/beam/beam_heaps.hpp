@@ -29,9 +29,9 @@ std::vector<std::string> beam_endpoints(const std::string& key, const std::strin
 /// One heap of every stream, whole or what has come of it; the rest is 0.
 struct BeamHeap {
   static constexpr std::int64_t kSpectra = 256;
-  std::vector<std::byte> values;  ///< [stream][channel][spectrum][re, im]
-  std::int64_t number = 0;        ///< timestamp / kSpectra
-  SampleClock clock;              ///< of timestamps
+  std::vector<std::byte> values;                    ///< [stream][channel][spectrum][re, im]
+  std::int64_t number = 0;                          ///< timestamp / kSpectra
+  SampleClock clock;                                ///< of timestamps
   std::shared_ptr<const std::vector<float>> scale;  ///< as BeamVoltages::scale
 };
 
@@ -55,8 +55,7 @@ class BeamHeapCutter {
       heap_.number = number;
       heap_.clock = clock;
       heap_.scale = voltages.scale;
-      const std::int64_t n =
-          std::min(voltages.n - done, (number + 1) * BeamHeap::kSpectra - tick);
+      const std::int64_t n = std::min(voltages.n - done, (number + 1) * BeamHeap::kSpectra - tick);
       copy(voltages, done, n);
       done += n;
     }
@@ -77,8 +76,8 @@ class BeamHeapCutter {
 
 /// Sends heaps: bf_raw [channel][spectrum][re, im] of signed bytes, timestamp in spectra since the
 /// epoch, frequency 0, beam_ants. A heap of descriptors, with the axes, the epoch and the scale of
-/// each channel, goes first, again every ten seconds and where the clock or the scale is another. Not thread-safe. The destructor ends
-/// each stream with a stop.
+/// each channel, goes first, again every ten seconds and where the clock or the scale is another.
+/// Not thread-safe. The destructor ends each stream with a stop.
 class BeamHeapStreams {
  public:
   struct Info {
@@ -119,7 +118,8 @@ std::int64_t beam_heaps_bytes(const ObservationConfig& config, const BeamSetup& 
 
 /// The voltages of a live run as heaps (beams.spead).
 /// - Thread: take_voltages() cuts heaps on the engine's thread; "ryle-heaps" sends them.
-/// - Reads a queue of beams.queue heaps: a network (or beams.spead_mb_per_s) that is slower than the
+/// - Reads a queue of beams.queue heaps: a network (or beams.spead_mb_per_s) that is slower than
+/// the
 ///   data drops whole heaps of all streams, counted; a recording waits.
 /// - Ends when finish() has sent what is queued, each stream with a stop.
 class BeamHeaps final : public BeamConsumer {

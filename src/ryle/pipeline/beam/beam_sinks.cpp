@@ -192,8 +192,8 @@ class Hdf5Sink final : public BeamSink {
   std::unique_ptr<BeamFileWriter> writer_;
 };
 
-/// Heaps of SPEAD, a stream for each polarization of each row. What did not come is 0, as a B-engine
-/// has it.
+/// Heaps of SPEAD, a stream for each polarization of each row. What did not come is 0, as a
+/// B-engine has it.
 class SpeadBeamSink final : public BeamSink {
  public:
   SpeadBeamSink(const std::string& text, const BeamSinkInfo& info)

@@ -43,8 +43,7 @@ BeamsFile array_of_packets(const ObservationConfig& config) {
     BeamsFile file;
     file.array = load_array(config, 0);
     file.earth_orientation.dut1_s = t.dut1_s;
-    const double width_hz =
-        s.channel_width_hz > 0 ? s.channel_width_hz : s.sample_rate_hz.value();
+    const double width_hz = s.channel_width_hz > 0 ? s.channel_width_hz : s.sample_rate_hz.value();
     file.n_channels = std::max(numbered_channels(s), s.first_channel + s.n_channels);
     file.first_center_hz = s.channel_zero_mhz * 1e6;
     file.channel_step_hz = s.inverted_band ? -width_hz : width_hz;
@@ -73,9 +72,8 @@ std::vector<std::int64_t> order_antennas(const SourceConfig& source, BeamsFile& 
   std::sort(sorted.begin(), sorted.end());
   for (std::int64_t a = 0; a < n; ++a) {
     if (static_cast<std::int64_t>(map.size()) != n || sorted[a] != a)
-      throw ConfigError(
-          fmt::format("source.antenna_map has {} numbers; each of 0 to {} is wanted once",
-                      map.size(), n - 1));
+      throw ConfigError(fmt::format(
+          "source.antenna_map has {} numbers; each of 0 to {} is wanted once", map.size(), n - 1));
   }
   if (source.pair_swap && n % 4 != 0)
     throw ConfigError(fmt::format(
@@ -205,8 +203,7 @@ std::unique_ptr<PacketSimulation> simulate_live_beams(const ObservationConfig& c
 
 std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config,
                                                   const simulate::PacketSink& sink) {
-  if (is_live_beams(config.source))
-    return simulate_live_beams(config, live_beams(config), sink);
+  if (is_live_beams(config.source)) return simulate_live_beams(config, live_beams(config), sink);
   if (is_described(config.source))
     return std::make_unique<DescribedSimulation>(config, load_array(config, 0),
                                                  simulation_start_tai_ns(config), sink);

@@ -97,7 +97,8 @@ void fields(V& v, SourceConfig& c) {
     "where samples come from; pcap: packets of `listen` in a capture, PCAP or PCAPNG");
   v("format", c.format, Choice{},
     "wire or file format: mwa32t, chips, tbf, tbx, best2, spead, vdif, codif, dada, guppi live, "
-    "described with a [source.packet], which best2 may have, too; `ryle info` lists those of files, "
+    "described with a [source.packet], which best2 may have, too; `ryle info` lists those of "
+    "files, "
     "auto = by content");
   v("listen", c.listen, Choice{},
     "one endpoint per receiver, udp://host:port, tcp://host:port, pipe:/path or fd://3; a "
@@ -134,7 +135,8 @@ void fields(V& v, SourceConfig& c) {
     "where packets are described");
   v("n_channels", c.n_channels, Range{0, 65535},
     "chips, tbf, tbx, best2, spead, described live: channels received; best2: 0 = all behind "
-    "first_channel; described: 0 = those of one packet; vdif, codif, dada, guppi live: channels of a frame, 0 = 1; several complex ones are "
+    "first_channel; described: 0 = those of one packet; vdif, codif, dada, guppi live: channels of "
+    "a frame, 0 = 1; several complex ones are "
     "spectra, several real ones inputs");
   v("channels_per_packet", c.channels_per_packet, Range{0, 65535},
     "chips, tbx live: channels in one packet, spead: in one heap; 0 = all");
@@ -260,7 +262,8 @@ void fields(V& v, SimulatedSourceConfig& c) {
     "the flash comes again: a pulsar (best2, described spectra, or a moving sky); 0 = once");
   v("duty_cycle", c.duty_cycle, Range{0, 1}, "share of the period that it is on, for duration_s");
   v("dm_pc_cm3", c.dm_pc_cm3, Range{0, 1e5},
-    "dispersion measure of the flash (best2, described spectra, or a moving sky); start_s is that of the highest "
+    "dispersion measure of the flash (best2, described spectra, or a moving sky); start_s is that "
+    "of the highest "
     "channel");
 }
 
@@ -432,8 +435,10 @@ void fields(V& v, BeamsConfig& c) {
     "write NAME_power.csv, power of every beam against time in samples of this length, and "
     "NAME_transits.csv, sources that drifted through; and NAME_power.png; 0 = none");
   v("spead", c.spead, Choice{},
-    "endpoint to which the voltages of the coherent beams are sent as heaps of SPEAD-64-48, a stream "
-    "for each polarization of a beam: udp://host:port and the ports behind it, or as many multicast "
+    "endpoint to which the voltages of the coherent beams are sent as heaps of SPEAD-64-48, a "
+    "stream "
+    "for each polarization of a beam: udp://host:port and the ports behind it, or as many "
+    "multicast "
     "groups, udp://239.1.2.3+7:7148?interface=eth1&ttl=4; \"\" = none");
   v("spead_packet_bytes", c.spead_packet_bytes, Range{512, 65507},
     "largest datagram of SPEAD; 1472 fit every network, 8972 one of jumbo frames");

@@ -300,10 +300,11 @@ void plan_live_spectra(const ObservationConfig& config, Plan& plan) {
       fmt::format("{} live: {} inputs x {} channels of {:.6g} kHz", config.source.format,
                   input.array.n_inputs(), received.n_channels, received.channel_width_hz * 1e-3);
   plan.ports = {
-      {"spectra", input.packets_in_place() ? fmt::format("[channel {}][packet][pair][128][2] {}",
-                                            received.n_channels, name(input.shape.format))
-                              : fmt::format("[channel {}][block][input {}] {}", received.n_channels,
-                                            input.array.n_inputs(), name(input.shape.format))}};
+      {"spectra", input.packets_in_place()
+                      ? fmt::format("[channel {}][packet][pair][128][2] {}", received.n_channels,
+                                    name(input.shape.format))
+                      : fmt::format("[channel {}][block][input {}] {}", received.n_channels,
+                                    input.array.n_inputs(), name(input.shape.format))}};
   plan.input_gbps = 1e-9 * input.bits_per_s();
   const auto images = plan_live_images(config, input.array, input.metadata);
   add_memory(config, graph_memory(config, input, images), plan);

@@ -392,9 +392,9 @@ class LiveRun final : public LivePath {
   SpectraMetadata beams_read_;         // spectra that beams are made of
   std::optional<SpectraInput> input_;  // a source of spectra
   std::unique_ptr<ChunkSource> source_;
-  SpectraSource* spectra_source_ = nullptr;  // the same, of spectra
+  SpectraSource* spectra_source_ = nullptr;        // the same, of spectra
   const DescribedSpectraSource* pairs_ = nullptr;  // the same, of described packets
-  std::unique_ptr<VoltageNode> voltages_;    // has chunks of the source
+  std::unique_ptr<VoltageNode> voltages_;          // has chunks of the source
   std::unique_ptr<PacketSimulation> simulation_;
   Nodes nodes_;
   std::unique_ptr<SamplePath> samples_;  // feeds the nodes

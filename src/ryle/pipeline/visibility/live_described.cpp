@@ -157,7 +157,8 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
 void DescribedSimulation::mark(const ObservationConfig& config,
                                const std::vector<Vector3>& sources_enu) {
   for (std::size_t k = 0; k < sources_enu.size(); ++k)
-    if (sources_enu[k][2] >= 0) marks_.push_back({sources_enu[k], config.simulator.sources[k].name});
+    if (sources_enu[k][2] >= 0)
+      marks_.push_back({sources_enu[k], config.simulator.sources[k].name});
 }
 
 void DescribedSimulation::send_spectra(const ObservationConfig& config, const ArrayLayout& array,
@@ -211,7 +212,8 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
   sender.impairments = send_impairments(s);
   sender.sink = sink;
   if (receiver.packet.has_channels()) {
-    auto spectra = simulated_spectra(config, {start_tai_ns, receiver.clock.rate_hz}, receiver.channels);
+    auto spectra =
+        simulated_spectra(config, {start_tai_ns, receiver.clock.rate_hz}, receiver.channels);
     spectra.earth_orientation = earth;
     return send_spectra(config, array, scene, spectra, sender);
   }
