@@ -146,11 +146,23 @@ SpectraMetadata described_spectra_metadata(const DescribedSourceConfig& receiver
   return metadata;
 }
 
+namespace {
+
+DescribedSourceConfig simulated_receiver(const ObservationConfig& config, std::int64_t n_inputs,
+                                         std::int64_t start_tai_ns) {
+  if (is_recorded_stream(config.source))
+    throw UnsupportedError("the simulator sends no streams of source.format = \"" +
+                           config.source.format +
+                           "\"; vdif, codif and packets of a [source.packet] it does send");
+  return live_described_config(config, n_inputs, start_tai_ns);
+}
+
+}  // namespace
+
 DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const ArrayLayout& array,
                                          std::int64_t start_tai_ns,
                                          const simulate::PacketSink& sink)
-    : DescribedSimulation(config, array,
-                          live_described_config(config, array.n_inputs(), start_tai_ns),
+    : DescribedSimulation(config, array, simulated_receiver(config, array.n_inputs(), start_tai_ns),
                           start_tai_ns, EarthOrientation{.dut1_s = config.telescope.dut1_s}, sink) {
 }
 
@@ -203,10 +215,6 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
                                          std::int64_t start_tai_ns, const EarthOrientation& earth,
                                          const simulate::PacketSink& sink) {
   const auto& s = config.simulator;
-  if (is_recorded_stream(config.source))
-    throw UnsupportedError("the simulator sends no streams of source.format = \"" +
-                           config.source.format +
-                           "\"; vdif, codif and packets of a [source.packet] it does send");
   const simulate::Scene scene = make_scene(config, array.n_inputs());
   auto sender = described_sender(config, receiver);
   sender.impairments = send_impairments(s);
