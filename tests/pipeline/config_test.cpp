@@ -186,6 +186,8 @@ TEST(Config, KeysWithoutEffectAreRejectedWithTheirPlace) {
        {"beams.file=X", "search.dm_max=100", "voltages.margin_s=1"},
        "set voltages.ring_s"},
       {"best2", {"beams.file=X", "correlate.integration_s=2"}, "nothing is correlated"},
+      {"best2", {"beams.file=X", "source.channel_zero_mhz=100"}, "the band is that of beams.file"},
+      {"best2", {"beams.file=X", "beams.spead_mb_per_s=5"}, "set beams.spead"},
       {"chips", {"beams.weights=f32"}, "--set: beams.weights = 'f32' has no effect"},
       {"tbx", {"search.dm_max=100"}, "name their directions in beams.file"},
       {"mwa32t", {"voltages.ring_s=2", "voltages.window=channel"}, "time samples have no channels"},
