@@ -91,7 +91,7 @@ BeamSetup heaps_setup(std::int64_t n_beams) {
   BeamSetup setup;
   setup.frequency = {100e6, 1e3, kHeapChannels};
   for (std::int64_t b = 0; b < n_beams; ++b)
-    setup.file.beams.push_back({.name = "b" + std::to_string(b)});
+    setup.file.beams.emplace_back().name = "b" + std::to_string(b);
   for (int a = 0; a < 5; ++a) {
     setup.file.array.antennas.push_back({"a" + std::to_string(a), {}});
     ArrayInput input;

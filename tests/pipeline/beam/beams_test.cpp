@@ -270,7 +270,6 @@ RunSummary make_files(const ObservationConfig& config, const LiveBeams& live,
     return consumers;
   });
   auto samples = bytes;
-  const std::int64_t n_channels = live.frequency.n_channels;
   for (const auto& l : lost)
     std::fill_n(samples.begin() + (l.channel * n_spectra + 128 * l.packet) * 32, 4096, 0);
   for (std::int64_t at = first; at < n_spectra; at += gulp) {

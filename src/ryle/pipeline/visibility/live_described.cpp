@@ -223,7 +223,8 @@ DescribedSimulation::DescribedSimulation(const ObservationConfig& config, const 
     auto spectra =
         simulated_spectra(config, {start_tai_ns, receiver.clock.rate_hz}, receiver.channels);
     spectra.earth_orientation = earth;
-    return send_spectra(config, array, scene, spectra, sender);
+    send_spectra(config, array, scene, spectra, sender);
+    return;
   }
   if (!has_moving_sky(config) &&
       std::any_of(scene.sources.begin(), scene.sources.end(), simulate::is_transient))
