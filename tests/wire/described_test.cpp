@@ -12,16 +12,6 @@
 #include "tests/wire/support.hpp"
 
 namespace ryle::wire {
-
-// As the codecs of one format are called.
-inline Reject decode(const DescribedCodec& codec, std::span<const std::byte> bytes, Packet& p) {
-  return codec.decode(bytes, p);
-}
-inline std::size_t encode(const DescribedCodec& codec, const Packet& p,
-                          std::span<const std::byte> payload, std::span<std::byte> out) {
-  return codec.encode(p, payload, out);
-}
-
 namespace {
 
 using test::Bytes;
