@@ -446,7 +446,7 @@ def test_live_beams_of_ryle_are_received_by_spead2(tmp_path, multicast):
     s = finish(process)
     assert s["packets_used"] == len(datagrams) and s["warnings"] == []
     heaps = LIVE_BLOCKS * 128 // 256
-    assert (s["beams"]["heaps_sent"], s["beams"]["heaps_dropped"], s["beams"]["datagrams_refused"]) == (heaps, 0, 0)
+    assert (s["beams"]["heaps_sent"], s["beams"]["heaps_dropped"], s["beams"]["datagrams_rejected"]) == (heaps, 0, 0)
     first = LIVE_FIRST * 128
     for beam, stream in enumerate(streams):
         group, got = spead2.ItemGroup(), {}

@@ -42,7 +42,7 @@ std::string to_json(const BeamSummary& b) {
                               {"dropped_samples", b.dropped_samples},
                               {"heaps_sent", b.heaps_sent},
                               {"heaps_dropped", b.heaps_dropped},
-                              {"datagrams_refused", b.datagrams_refused},
+                              {"datagrams_rejected", b.datagrams_rejected},
                               {"clamped_low", b.clamped_low},
                               {"clamped_high", b.clamped_high}};
   return json.dump();

@@ -159,9 +159,9 @@ std::vector<std::string> BeamHeapStreams::troubles() const {
   return texts;
 }
 
-std::int64_t BeamHeapStreams::refused() const {
+std::int64_t BeamHeapStreams::rejected() const {
   std::int64_t sum = 0;
-  for (const auto& stream : streams_) sum += stream->refused();
+  for (const auto& stream : streams_) sum += stream->rejected();
   return sum;
 }
 
@@ -238,7 +238,7 @@ void BeamHeaps::finish(RunSummary& summary) {
   if (summary.beams) {
     summary.beams->heaps_sent = sent_;
     summary.beams->heaps_dropped = dropped_;
-    summary.beams->datagrams_refused = streams_.refused();
+    summary.beams->datagrams_rejected = streams_.rejected();
   }
   if (dropped_ > 0)
     summary.warnings.push_back(fmt::format(

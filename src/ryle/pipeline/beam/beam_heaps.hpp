@@ -94,7 +94,7 @@ class BeamHeapStreams {
   const std::vector<std::string>& endpoints() const { return endpoints_; }
   /// What could not be sent, a text for each stream.
   std::vector<std::string> troubles() const;
-  std::int64_t refused() const;  ///< datagrams that the network rejected
+  std::int64_t rejected() const;  ///< datagrams that the network rejected
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -35,7 +35,7 @@ class SpeadHeaps {
 
   void send(std::span<const Item> items);
   bool began() const { return counter_ > 0; }
-  std::int64_t refused() const { return refused_; }  ///< datagrams
+  std::int64_t rejected() const { return rejected_; }  ///< datagrams
   /// "3 of 100 datagrams could not be sent to udp://...: REASON", or "".
   std::string trouble() const;
 
