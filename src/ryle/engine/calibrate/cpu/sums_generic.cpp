@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define ROUND_SUMS round_sums_generic
+#include "ryle/engine/calibrate/cpu/sums.inc.hpp"
