@@ -48,6 +48,8 @@ void bench_correlate(const Options& options, const Emit& emit);
 /// The published GPU correlators, level by level (docs/levels.md). Throws UnsupportedError without
 /// a CUDA build and device.
 void bench_levels(const Options& options, const Emit& emit);
+/// Gains of every channel from sums of visibilities and model: StEFCal, 60 rounds.
+void bench_calibrate(const Options& options, const Emit& emit);
 void bench_channelize(const Options& options, const Emit& emit);
 /// BEST-2 heaps in memory to beams: gate G5 of the beamformer.
 void bench_beamform(const Options& options, const Emit& emit);

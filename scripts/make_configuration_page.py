@@ -61,7 +61,8 @@ def page(schema):
             "`--set section.key=value`. `ryle run FILE --print-config` prints every key with its value. Keys of `[search]`, `[image]` "
             "and `[beams]` with an option beside them are that option of `ryle search`, `ryle image` and `ryle beamform`, with "
             "the same default; those of `[telescope]`, `[source]`, `[channelize]`, `[output]` and `[runtime]` are options of the "
-            "commands that read recordings of voltages, those of `[correlate]` and how `[channelize]` requantizes of `ryle correlate`.", "",
+            "commands that read recordings of voltages, those of `[correlate]` and how `[channelize]` requantizes of `ryle correlate`, those of "
+            "`[calibrate]` of `ryle calibrate`: runs take none of them.", "",
             "This page is made by `scripts/make_configuration_page.py` from the parser's own list of keys.", ""]
     for name, section in schema["properties"].items():
         if "properties" not in section:

@@ -42,15 +42,17 @@ void add_bench(CLI::App& app, Context& context) {
   files->folder.clear();
   sub->add_option(
          "engine", *engine,
-         "beamform, chain (beams and search on a GPU), correlate, channelize, devices (X on all "
+         "beamform, calibrate, chain (beams and search on a GPU), correlate, channelize, devices "
+         "(X on all "
          "GPUs), grid, image, ingest, levels (the published correlators of GPUs), nodes (the "
          "products "
          "of --observation on one stream), path, search or stream (F and X of samples in host "
          "memory "
          "on a GPU)")
       ->required()
-      ->check(CLI::IsMember({"beamform", "chain", "correlate", "channelize", "devices", "grid",
-                             "image", "ingest", "levels", "nodes", "path", "search", "stream"}));
+      ->check(CLI::IsMember({"beamform", "calibrate", "chain", "correlate", "channelize", "devices",
+                             "grid", "image", "ingest", "levels", "nodes", "path", "search",
+                             "stream"}));
   sub->add_option("--implementation", options->implementation,
                   "auto, all or a name that `ryle info` lists");
   sub->add_option("--workers", options->n_workers, "threads")
@@ -83,6 +85,7 @@ void add_bench(CLI::App& app, Context& context) {
         Log::get().line(LogLevel::info, "note", text);
       };
       if (*engine == "beamform") bench::bench_beamform(*options, emit);
+      if (*engine == "calibrate") bench::bench_calibrate(*options, emit);
       if (*engine == "chain") bench::bench_chain(*options, {}, emit);
       if (*engine == "correlate") bench::bench_correlate(*options, emit);
       if (*engine == "channelize") bench::bench_channelize(*options, emit);

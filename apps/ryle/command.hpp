@@ -26,6 +26,8 @@ void add_run(CLI::App& app, Context& context);
 void add_correlate(CLI::App& app, Context& context);
 void add_recover(CLI::App& app, Context& context);
 void add_image(CLI::App& app, Context& context);
+void add_apply(CLI::App& app, Context& context);
+void add_calibrate(CLI::App& app, Context& context);
 void add_search(CLI::App& app, Context& context);
 void add_grid(CLI::App& app, Context& context);
 void add_fold(CLI::App& app, Context& context);

@@ -13,6 +13,7 @@
 #include "apps/ryle/log.hpp"
 #include "apps/ryle/recording_arguments.hpp"
 #include "apps/ryle/report.hpp"
+#include "apps/ryle/visibility_arguments.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
@@ -36,14 +37,7 @@ struct ImageArguments {
   RecordingArguments recording;
   pipeline::SkySettings sky;
   std::string watch, gains;
-  std::string imaginary;
-  std::string antennas;
-  CovarianceFiles covariance;  // what a covariance pair does not say of itself
-  double frequency_mhz = 0;
-  double channel_width_khz = 0;
-  std::string conjugate = "auto";
-  std::string column;             // of a Measurement Set
-  std::vector<std::string> dead;  // antennas
+  VisibilityArguments visibilities;
   std::string phase_center;
   std::string output;
   std::string png;
@@ -63,14 +57,7 @@ bool is_given(const ImageArguments& a, const std::string& option) {
 }
 
 bool is_visibilities(const ImageArguments& a) {
-  if (!a.imaginary.empty() || !a.antennas.empty()) return true;
-  const auto& telescope = a.recording.keys.telescope;
-  if (!telescope.station.empty() || !telescope.layout.empty()) return false;
-  std::filesystem::path path = std::filesystem::path(a.recording.files[0]).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();  // "vis.ms/"
-  const std::string suffix = path.extension().string();
-  return suffix == ".ms" || suffix == ".uvfits" || suffix == ".uvh5" ||
-         (std::filesystem::exists(path) && is_visibility_description(path.string()));
+  return is_visibilities(a.recording, a.visibilities);
 }
 
 /// One picture about the phase center of visibilities, not all-sky images of their integrations.
@@ -131,7 +118,7 @@ std::vector<std::string> words(const std::string& list) {
 /// The options as the [image] section of an observation file.
 pipeline::ObservationConfig sky_config(const ImageArguments& a) {
   Overrides set = recording_overrides(a.recording);
-  const auto& place = a.covariance;
+  const auto& place = a.visibilities.covariance;
   if (std::isfinite(place.latitude_deg)) set.value("telescope.latitude_deg", place.latitude_deg);
   if (std::isfinite(place.longitude_deg)) set.value("telescope.longitude_deg", place.longitude_deg);
   if (place.height_m != 0) set.value("telescope.height_m", place.height_m);
@@ -187,57 +174,19 @@ int run_voltages(const Context& context, const ImageArguments& a) {
   return report_images(context, summary);
 }
 
-/// What of a file was not taken as it stands, a line each.
-VisibilityFile read_and_tell(const std::string& path, const VisibilityReadOptions& options) {
-  VisibilityFile file = read_visibility_file(path, options);
-  const auto& notes = file.observation.provenance.notes;
-  for (const char* name : {"column", "not_finite", "polarization", "unit"}) {
-    const auto note = notes.find(name);
-    if (note != notes.end())
-      Log::get().line(LogLevel::info, "note", fmt::format("note: {}: {}", path, note->second));
-  }
-  if (const auto single = pipeline::single_polarization(file.observation);
-      !single.empty() && single != "I")
-    Log::get().line(LogLevel::info, "note",
-                    fmt::format("note: {}: it holds {} alone: the image is of {}, not of Stokes I",
-                                path, single, single));
-  return file;
-}
-
-Conjugate conjugate_of(const std::string& text) {
-  if (text == "yes") return Conjugate::yes;
-  return text == "no" ? Conjugate::no : Conjugate::automatic;
-}
-
-VisibilityFile read_pair(const ImageArguments& a) {
-  if (a.antennas.empty())
-    throw ConfigError("a covariance pair needs --antennas FILE (name east north height)");
-  if (!a.gains.empty() && a.conjugate == "auto") {
+VisibilityFile read_input(const ImageArguments& a) {
+  const auto& v = a.visibilities;
+  if (!v.imaginary.empty() && !a.gains.empty() && v.conjugate == "auto") {
     throw ConfigError(
         "--gains are divided out of V_ab = <v_a conj(v_b)>, after the conjugation of a covariance "
         "pair: say which way round it is, --conjugate no or yes");
   }
-  CovarianceFiles files = a.covariance;
-  files.real_path = a.recording.files[0];
-  files.imaginary_path = a.imaginary;
-  files.antennas_path = a.antennas;
-  files.frequency_hz = a.frequency_mhz * 1e6;
-  files.channel_width_hz = a.channel_width_khz * 1e3;
-  files.conjugate = conjugate_of(a.conjugate);
-  files.dead = a.dead;
-  return read_covariance(files);
-}
-
-VisibilityFile read_input(const ImageArguments& a) {
-  VisibilityFile file;
-  if (!a.imaginary.empty()) {
-    file = read_pair(a);
-  } else {
-    file = read_and_tell(a.recording.files[0], {conjugate_of(a.conjugate), a.column});
-    const std::string left_out = leave_out(file.observation, file.dumps, a.dead);
-    if (!left_out.empty()) file.observation.provenance.notes["antennas left out"] = left_out;
-  }
-  if (file.dumps.empty()) throw FormatError(a.recording.files[0] + ": holds no integration");
+  VisibilityFile file = read_visibilities(a.recording.files[0], v);
+  if (const auto single = pipeline::single_polarization(file.observation);
+      v.imaginary.empty() && !single.empty() && single != "I")
+    Log::get().line(LogLevel::info, "note",
+                    fmt::format("note: {}: it holds {} alone: the image is of {}, not of Stokes I",
+                                a.recording.files[0], single, single));
   if (!a.phase_center.empty()) {
     const auto& dump = file.dumps[file.dumps.size() / 2];
     pipeline::rephase(file.observation, file.dumps,
@@ -246,15 +195,6 @@ VisibilityFile read_input(const ImageArguments& a) {
                       a.phase_center);
   }
   return file;
-}
-
-/// What was assumed of a covariance pair, and why: nothing is guessed in silence.
-std::vector<std::string> assumptions(const VisibilityFile& file) {
-  std::vector<std::string> lines;
-  for (const auto& [name, text] : file.observation.provenance.notes) {
-    if (name.rfind(kCovarianceNote, 0) == 0) lines.push_back(name + ": " + text);
-  }
-  return lines;
 }
 
 /// Options of the sample imager, checked.
@@ -377,8 +317,7 @@ int run_dumps(const Context& context, const ImageArguments& a, const VisibilityF
 /// Options of the other imager have no effect: said at once, not found out from the result.
 void reject(const ImageArguments& a, const std::vector<std::string>& options,
             const std::string& why) {
-  for (const auto& option : options)
-    if (is_given(a, option)) throw ConfigError(option + " " + why);
+  reject_options(a.given, options, why);
 }
 
 const std::vector<std::string> kSampleOptions{"--width",  "--scale",  "--channel-average",
@@ -388,37 +327,22 @@ const std::vector<std::string> kAllSkyOptions{
     "--cadence",   "--channels-per-bin", "--cell",         "--support", "--products", "--watch",
     "--apertures", "--trigger",          "--light-curves", "--frames",  "--movie",    "--gains"};
 
-const std::vector<std::string> kPairOptions{
-    "--antennas",  "--frequency-mhz", "--channel-width-khz", "--pol",
-    "--phased-to", "--utc",           "--integration"};
-const std::vector<std::string> kVisibilityOptions{"--conjugate", "--dead", "--phase-center",
-                                                  "--column"};
-
-/// Names of the options that are keys of these sections.
-template <std::size_t N>
-std::vector<std::string> names_of(const std::array<pipeline::KeyOption, N>& options,
-                                  std::initializer_list<std::string_view> sections) {
-  std::vector<std::string> names;
-  for (const auto& o : options)
-    if (std::find(sections.begin(), sections.end(), o.section) != sections.end())
-      names.push_back(o.name());
-  return names;
-}
-
 void check_options(const ImageArguments& a) {
   if (is_visibilities(a) && a.recording.files.size() > 1)
     throw ConfigError(a.recording.files[1] +
                       ": visibilities are imaged one file at a time; several files are recordings "
                       "of voltages");
-  if (a.imaginary.empty()) reject(a, kPairOptions, "is of a covariance pair (--imag FILE)");
-  if (!a.imaginary.empty()) reject(a, {"--column"}, "is of a Measurement Set");
+  const bool pair = !a.visibilities.imaginary.empty();
+  if (!pair) reject(a, pair_options(), "is of a covariance pair (--imag FILE)");
+  if (pair) reject(a, {"--column"}, "is of a Measurement Set");
   if (!is_visibilities(a)) {
-    reject(a, kVisibilityOptions, "is of visibilities; this is a recording of voltages");
+    const std::string why = "is of visibilities; this is a recording of voltages";
+    reject(a, {"--conjugate", "--dead", "--phase-center", "--column"}, why);
   } else {
-    reject(a, names_of(pipeline::kRecordingOptions, {"source", "channelize"}),
+    reject(a, option_names(pipeline::kRecordingOptions, {"source", "channelize"}),
            "is of voltages; visibilities say it themselves");
-    if (a.imaginary.empty())
-      reject(a, names_of(pipeline::kPlaceOptions, {"telescope"}),
+    if (!pair)
+      reject(a, option_names(pipeline::kPlaceOptions, {"telescope"}),
              "has no effect: visibility files say where their array is");
   }
   if (!is_visibilities(a)) {
@@ -501,32 +425,7 @@ void add_image(CLI::App& app, Context& context) {
                     "named; auto, vis-grid or vis-dft: all-sky images of every integration");
   sub->get_option("--equalize")->check(CLI::IsMember({"auto", "yes", "no"}));
   add_recording_options(*sub, a->recording);
-  sub->add_option("--imag", a->imaginary, "imaginary part of a covariance FITS pair");
-  sub->add_option("--antennas", a->antennas, "antenna positions of a covariance FITS pair");
-  sub->add_option("--frequency-mhz", a->frequency_mhz, "of a covariance FITS pair");
-  sub->add_option("--latitude-deg", a->covariance.latitude_deg, "for arrays without a place");
-  sub->add_option("--longitude-deg", a->covariance.longitude_deg, "for arrays without a place");
-  sub->add_option("--height-m", a->covariance.height_m, "for arrays without a place");
-  sub->add_option("--utc", a->covariance.utc, "of a covariance FITS pair; default: from its name");
-  sub->add_option("--integration", a->covariance.integration_s,
-                  "seconds, of a covariance FITS pair");
-  sub->add_option("--channel-width-khz", a->channel_width_khz, "of a covariance FITS pair")
-      ->check(CLI::PositiveNumber);
-  sub->add_option("--pol", a->covariance.pol,
-                  "of a covariance FITS pair: X, Y or I; without it the label is I")
-      ->check(CLI::IsMember({"X", "Y", "I"}));
-  sub->add_option("--phased-to", a->covariance.phased_to,
-                  "what a covariance FITS pair is phased to: zenith, sun or RA_DEG,DEC_DEG")
-      ->capture_default_str();
-  sub->add_option("--conjugate", a->conjugate,
-                  "visibilities: yes: the file holds conj(V); no; auto: from its uvw, or, of a "
-                  "covariance FITS pair, from the Sun, which must stand out")
-      ->check(CLI::IsMember({"auto", "yes", "no"}))
-      ->capture_default_str();
-  sub->add_option("--column", a->column, "of a Measurement Set: what is imaged; default DATA")
-      ->check(CLI::IsMember({"DATA", "CORRECTED_DATA", "MODEL_DATA"}));
-  sub->add_option("--dead", a->dead, "antennas of visibilities to leave out: names or numbers, A,B")
-      ->delimiter(',');
+  add_visibility_options(*sub, a->visibilities);
   sub->add_option("--phase-center", a->phase_center,
                   "center of a picture of visibilities: zenith, sun or RA_DEG,DEC_DEG; default: "
                   "that of the data");

@@ -15,6 +15,7 @@
 #include "ryle/core/version.hpp"
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/beamform/beamform.hpp"
+#include "ryle/engine/calibrate/calibrate.hpp"
 #include "ryle/engine/channelize/channelize.hpp"
 #include "ryle/engine/correlate/correlate.hpp"
 #include "ryle/engine/grid/grid.hpp"
@@ -49,6 +50,7 @@ Json program_metadata() {
           {"cuda", cuda_unavailable_reason().empty() ? "available" : cuda_unavailable_reason()},
           {"instruction_sets", cpu_instruction_sets()},
           {"channelize", channelize::available_implementations()},
+          {"calibrate", calibrate::available_implementations()},
           {"correlate", correlate::available_implementations()},
           {"beamform", beamform::available_implementations()},
           {"image", image::available_implementations()},

@@ -133,6 +133,8 @@ int main(int argc, char** argv) {
   app::add_correlate(cli, context);
   app::add_recover(cli, context);
   app::add_image(cli, context);
+  app::add_apply(cli, context);
+  app::add_calibrate(cli, context);
   app::add_search(cli, context);
   app::add_fold(cli, context);
   app::add_trigger(cli, context);

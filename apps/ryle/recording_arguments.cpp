@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "apps/ryle/key_options.hpp"
+#include "ryle/core/error.hpp"
 
 namespace ryle::app {
 namespace {
@@ -92,6 +93,22 @@ void add_recording_options(CLI::App& sub, RecordingArguments& a) {
   a.keys.source.format = "auto";
   add_key_options(sub, a, pipeline::kRecordingOptions);
   sub.add_option("--set", a.overrides, "any key of an observation file: section.key=value");
+}
+
+std::vector<std::string> option_names(std::span<const pipeline::KeyOption> options,
+                                      const std::vector<std::string_view>& sections) {
+  std::vector<std::string> names;
+  for (const auto& o : options)
+    if (std::find(sections.begin(), sections.end(), o.section) != sections.end())
+      names.push_back(o.name());
+  return names;
+}
+
+void reject_options(const std::vector<std::string>& given, const std::vector<std::string>& options,
+                    const std::string& why) {
+  for (const auto& option : options)
+    if (std::find(given.begin(), given.end(), option) != given.end())
+      throw ConfigError(option + " " + why);
 }
 
 Overrides recording_overrides(const RecordingArguments& a) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -66,6 +67,12 @@ void add_key_options(CLI::App& sub, RecordingArguments& arguments,
 void add_recording_files(CLI::App& sub, RecordingArguments& arguments);
 /// kRecordingOptions and --set; kPlaceOptions and FILE are left to the caller.
 void add_recording_options(CLI::App& sub, RecordingArguments& arguments);
+/// Names of the options that are keys of these sections.
+std::vector<std::string> option_names(std::span<const pipeline::KeyOption> options,
+                                      const std::vector<std::string_view>& sections);
+/// Throws ConfigError "OPTION why" for the first of these options that was given.
+void reject_options(const std::vector<std::string>& given, const std::vector<std::string>& options,
+                    const std::string& why);
 /// The keys of the file and of the options that were given.
 Overrides recording_overrides(const RecordingArguments& arguments);
 

@@ -10,8 +10,9 @@
 #
 # **What Ryle does today:** it applies gains, to spectra (`ryle.image(..., gains=)`, `SkyImager.set_gains`), to beams as
 # their weights, and in runs from a table (`[calibration] gains`). It undoes the cables of a station file
-# (`Layout.gains`). **What is not there yet:** a solver; there is no `ryle.calibrate`. Its sums are exact, though, and the
-# textbook method takes few lines. Nothing has to be downloaded.
+# (`Layout.gains`). It finds gains, too: `ryle calibrate` and `ryle.calibrate` in files, with what is wild or dead left out and
+# the error predicted (docs/calibration.md), `ryle.solve_gains` in arrays. Here the textbook method is written out: it takes few lines. Nothing
+# has to be downloaded.
 
 # %%
 import matplotlib.pyplot as plt

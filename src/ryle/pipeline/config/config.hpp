@@ -171,6 +171,23 @@ struct CalibrationConfig {
   double jy_per_count2 = 0;  ///< flux scale; 0 = uncalibrated (the simulator knows its own)
 };
 
+/// How `ryle calibrate` finds gains.
+struct CalibrateConfig {
+  std::string model = "sun";
+  std::string method = "auto";         ///< auto | stefcal | eigenvector
+  std::string polarization = "each";   ///< each: a gain for X and one for Y | shared
+  std::string fluxes = "auto";         ///< auto | given | fitted
+  std::int64_t channels_per_gain = 0;  ///< of one solution; 0 = all for .csv, else 1
+  double uv_min = 2;                   ///< wavelengths
+  std::string beam = "isotropic";      ///< of the elements
+  double min_elevation_deg = 10;
+  double drop_below = 0.3, drop_above = 3;
+  std::string reference = "auto";
+  double max_sigma_deg = 10;
+  std::int64_t max_rounds = 100;
+  std::string implementation = "auto";
+};
+
 struct OutputConfig {
   std::string directory = ".";
   std::string name = "obs";
@@ -333,6 +350,7 @@ struct ObservationConfig {
   ChannelizeConfig channelize;
   CorrelateConfig correlate;
   CalibrationConfig calibration;
+  CalibrateConfig calibrate;
   OutputConfig output;
   ImageConfig image;
   BeamsConfig beams;

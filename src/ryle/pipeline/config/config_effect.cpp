@@ -66,6 +66,12 @@ const std::vector<Unused>& unused_keys() {
        {},
        "a recording is read as fast as it goes: live runs can be asked and watched"},
       {kAll,
+       "calibrate",
+       {},
+       {},
+       "runs solve no gains: `ryle calibrate` does, of visibilities and recordings, and "
+       "calibration.gains divides them out"},
+      {kAll,
        "search",
        {},
        {},

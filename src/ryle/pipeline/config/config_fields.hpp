@@ -75,6 +75,24 @@ inline constexpr std::array kCorrelateOptions{
     KeyOption{"output", "pictures", "--pictures"},
 };
 
+/// Of `ryle calibrate`: all of [calibrate].
+inline constexpr std::array kCalibrateOptions{
+    KeyOption{"calibrate", "model"},
+    KeyOption{"calibrate", "method"},
+    KeyOption{"calibrate", "polarization"},
+    KeyOption{"calibrate", "fluxes"},
+    KeyOption{"calibrate", "channels_per_gain"},
+    KeyOption{"calibrate", "uv_min"},
+    KeyOption{"calibrate", "beam"},
+    KeyOption{"calibrate", "min_elevation_deg", "--min-elevation-deg"},
+    KeyOption{"calibrate", "drop_below"},
+    KeyOption{"calibrate", "drop_above"},
+    KeyOption{"calibrate", "reference"},
+    KeyOption{"calibrate", "max_sigma_deg", "--max-sigma-deg"},
+    KeyOption{"calibrate", "max_rounds"},
+    KeyOption{"calibrate", "implementation"},
+};
+
 template <class V>
 void fields(V& v, TelescopeConfig& c) {
   v("name", c.name, Choice{}, "name of the array, written into products");
@@ -310,6 +328,36 @@ template <class V>
 void fields(V& v, CalibrationConfig& c) {
   v("gains", c.gains, Choice{}, "CSV: input,amplitude,phase_deg of the signal path; divided out");
   v("jy_per_count2", c.jy_per_count2, Range{0, 1e30}, "flux scale; 0 = uncalibrated");
+}
+
+template <class V>
+void fields(V& v, CalibrateConfig& c) {
+  v("model", c.model, Choice{},
+    "sky model: sources by name, \"sun,cas-a\" or \"a-team\", and files of them, parted by commas");
+  v("method", c.method, Choice{{"auto", "stefcal", "eigenvector"}},
+    "alternating least squares, or the leading eigenvector where one source rules; auto = stefcal");
+  v("polarization", c.polarization, Choice{{"each", "shared"}},
+    "a gain for each polarization, or one for both of an antenna");
+  v("fluxes", c.fluxes, Choice{{"auto", "given", "fitted"}},
+    "of the sources as the array sees them: as the model has them, or fitted against that of the "
+    "first one; auto = fitted where one of several is not known");
+  v("channels_per_gain", c.channels_per_gain, Range{0, 1e6, "all for .csv, else 1"},
+    "channels that share a gain");
+  v("uv_min", c.uv_min, Range{0, 1e6},
+    "shortest baseline, wavelengths: shorter ones see the Galaxy, which is in no model");
+  v("beam", c.beam, Choice{},
+    "of the elements: isotropic, \"power X\" (n^X), dipole or \"dipole HEIGHT_M\" above ground");
+  v("min_elevation_deg", c.min_elevation_deg, Range{0, 90}, "sources below are not used");
+  v("drop_below", c.drop_below, Range{0, 1},
+    "an input with less power in its visibilities than this many times the median is left out");
+  v("drop_above", c.drop_above, Range{1, 1e9},
+    "and one with more than this: one wild input makes the solution diverge");
+  v("reference", c.reference, Choice{},
+    "antenna whose phase is 0, a name or a number from 0; auto = the one with the smallest error");
+  v("max_sigma_deg", c.max_sigma_deg, Range{0.001, 180},
+    "refused where the predicted error of a phase is larger");
+  v("max_rounds", c.max_rounds, Range{2, 1e6}, "of the solver, for a channel");
+  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
 }
 
 template <class V>
@@ -564,6 +612,7 @@ void sections(S&& section, ObservationConfig& c) {
   section("channelize", c.channelize);
   section("correlate", c.correlate);
   section("calibration", c.calibration);
+  section("calibrate", c.calibrate);
   section("output", c.output);
   section("image", c.image);
   section("beams", c.beams);

@@ -115,6 +115,7 @@ std::string json_schema() {
   note_names(kRecordingOptions);
   note_names(kPlaceOptions);
   note_names(kCorrelateOptions);
+  note_names(kCalibrateOptions);
   SimulatedSourceConfig source;
   Json item{{"type", "object"}, {"additionalProperties", false}};
   SchemaWriter writer(item["properties"]);

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/calibrate/gain_data.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ryle/core/baseline.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+
+namespace ryle::pipeline {
+namespace {
+
+/// Independent samples behind one count, 0 where the file does not say it.
+double samples_of_count(const VisibilityFile& file) {
+  const Observation& o = file.observation;
+  const double width_hz =
+      o.channel_bandwidth_hz > 0 ? o.channel_bandwidth_hz : o.frequency.channel_width_hz;
+  const VisibilityDump& dump = file.dumps.front();
+  double spectrum_s = o.spectrum_interval_s;
+  if (!(spectrum_s > 0)) {
+    const std::uint32_t most =
+        dump.counts.empty() ? 0 : *std::max_element(dump.counts.begin(), dump.counts.end());
+    if (most > 0) spectrum_s = dump.interval_s / static_cast<double>(most);
+  }
+  const double samples = width_hz * spectrum_s;
+  return samples > 0 && std::isfinite(samples) ? samples : 0;
+}
+
+/// Phases of data that nothing was taken out of are those of the array itself.
+bool is_phased(const Observation& observation) {
+  const auto& notes = observation.provenance.notes;
+  const auto found = notes.find("fringe_stopping");
+  return found == notes.end() || found->second != "none";
+}
+
+double length_of(const Vector3& v) { return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
+
+ApparentSource of_channel(const ApparentSource& source, std::int64_t channel, double factor) {
+  ApparentSource one;
+  one.enu = source.enu;
+  one.tangent = source.tangent;
+  one.major_rad = source.major_rad;
+  one.minor_rad = source.minor_rad;
+  one.angle_rad = source.angle_rad;
+  one.coherency = {source.coherency[channel]};
+  for (cf64& c : one.coherency.front()) c *= factor;
+  return one;
+}
+
+/// Solution of A x = y with pivoting; empty where A is singular.
+std::vector<double> solved(std::vector<double> a, std::vector<double> y) {
+  const auto n = static_cast<std::int64_t>(y.size());
+  for (std::int64_t k = 0; k < n; ++k) {
+    std::int64_t best = k;
+    for (std::int64_t r = k + 1; r < n; ++r)
+      if (std::abs(a[r * n + k]) > std::abs(a[best * n + k])) best = r;
+    if (!(std::abs(a[best * n + k]) > 0)) return {};
+    for (std::int64_t c = 0; c < n; ++c) std::swap(a[k * n + c], a[best * n + c]);
+    std::swap(y[k], y[best]);
+    for (std::int64_t r = 0; r < n; ++r) {
+      if (r == k) continue;
+      const double factor = a[r * n + k] / a[k * n + k];
+      for (std::int64_t c = k; c < n; ++c) a[r * n + c] -= factor * a[k * n + c];
+      y[r] -= factor * y[k];
+    }
+  }
+  for (std::int64_t k = 0; k < n; ++k) y[k] /= a[k * n + k];
+  return y;
+}
+
+}  // namespace
+
+GainData::GainData(const VisibilityFile& file, const SkyModel& sky, const CalibrateConfig& settings,
+                   const ElementBeam& beam, std::int64_t channels_per_solution)
+    : file_(file),
+      n_antennas_(file.observation.array.n_antennas()),
+      n_pols_(file.dumps.front().n_pol_products == 1 ? 1 : 2),
+      uv_min_(settings.uv_min),
+      samples_per_count_(samples_of_count(file)) {
+  if (n_pols_ == 1) sets_ = {{0}};
+  if (n_pols_ == 2 && settings.polarization == "each") sets_ = {{0}, {1}};
+  if (n_pols_ == 2 && settings.polarization != "each") sets_ = {{0, 1}};
+  const std::int64_t n_channels = file.dumps.front().n_channels;
+  const std::int64_t step =
+      channels_per_solution > 0 ? std::min(channels_per_solution, n_channels) : n_channels;
+  for (std::int64_t c = 0; c < n_channels; c += step)
+    groups_.push_back({c, std::min(n_channels, c + step)});
+  find_flagged();
+  find_whitening();
+  find_sources(sky, settings, beam);
+}
+
+std::string GainData::set_name(std::int64_t set) const {
+  if (n_pols_ == 1) return "";
+  if (sets_[set].size() == 2) return "X and Y";
+  return sets_[set].front() == 0 ? "X" : "Y";
+}
+
+void GainData::find_flagged() {
+  flagged_.assign(n_antennas_ * n_pols_, 0);
+  for (const ArrayInput& input : file_.observation.array.inputs)
+    if (input.bad && input.pol < n_pols_) flagged_[input.antenna * n_pols_ + input.pol] = 1;
+}
+
+void GainData::find_whitening() {
+  std::vector<double> power(n_sets() * n_antennas_), weight(power.size());
+  for (const VisibilityDump& dump : file_.dumps) {
+    for (std::int64_t set = 0; set < n_sets(); ++set) {
+      for (std::int64_t a = 0; a < n_antennas_; ++a) {
+        for (const std::int64_t pol : sets_[set]) {
+          for (std::int64_t c = 0; c < dump.n_channels; ++c) {
+            const auto k = dump.index(c, pair_index(a, a), n_pols_ == 1 ? 0 : 3 * pol);
+            power[set * n_antennas_ + a] +=
+                static_cast<double>(dump.data[k].real()) * dump.counts[k];
+            weight[set * n_antennas_ + a] += dump.counts[k];
+          }
+        }
+      }
+    }
+  }
+  has_autos_ = std::any_of(power.begin(), power.end(), [](double p) { return p > 0; });
+  whitening_.assign(power.size(), has_autos_ ? 0.0 : 1.0);
+  for (std::size_t k = 0; k < power.size(); ++k)
+    if (power[k] > 0) whitening_[k] = std::sqrt(weight[k] / power[k]);
+}
+
+void GainData::find_sources(const SkyModel& sky, const CalibrateConfig& settings,
+                            const ElementBeam& beam) {
+  const Observation& o = file_.observation;
+  std::vector<double> frequencies_hz;
+  for (std::int64_t c = 0; c < file_.dumps.front().n_channels; ++c)
+    frequencies_hz.push_back(o.frequency.center_hz(c));
+  for (std::size_t d = 0; d < file_.dumps.size(); ++d) {
+    const std::int64_t when = file_.dumps[d].centroid_tai_ns;
+    ApparentSky seen = apparent_sky(sky, o.array, when, frequencies_hz, beam,
+                                    settings.min_elevation_deg * kDegree_rad, o.earth_orientation);
+    Moment moment;
+    if (is_phased(o))
+      moment.phase_center = uvw_axes(o.array, o.phase_center, when, o.earth_orientation)[2];
+    for (const ApparentSource& source : seen.sources) {
+      auto found = std::find(source_names_.begin(), source_names_.end(), source.name);
+      if (found == source_names_.end()) {
+        source_names_.push_back(source.name);
+        flux_free_.push_back(source.is_flux_free ? 1 : 0);
+        model_text_ +=
+            fmt::format("{}{}{} at elevation {:.1f} deg", model_text_.empty() ? "" : ", ",
+                        source.name, source.is_flux_free ? " (flux not known)" : "",
+                        std::asin(std::clamp(source.enu[2], -1.0, 1.0)) / kDegree_rad);
+        found = source_names_.end() - 1;
+      }
+      moment.source_index.push_back(found - source_names_.begin());
+    }
+    moment.sources = std::move(seen.sources);
+    moments_.push_back(std::move(moment));
+    if (d == 0) {
+      left_out_ = std::move(seen.left_out);
+      warnings_ = std::move(seen.warnings);
+    }
+  }
+  flux_factors_.assign(source_names_.size(), 1);
+}
+
+std::vector<cf64> GainData::model(std::int64_t dump, std::int64_t channel, std::int64_t product,
+                                  std::int64_t only) const {
+  const Moment& moment = moments_[dump];
+  std::vector<ApparentSource> sources;
+  for (std::size_t k = 0; k < moment.sources.size(); ++k) {
+    const std::int64_t index = moment.source_index[k];
+    const double factor = only < 0 ? flux_factors_[index] : 1;
+    if ((only >= 0 && index != only) || factor == 0) continue;
+    sources.push_back(of_channel(moment.sources[k], channel, factor));
+  }
+  const double frequency_hz = file_.observation.frequency.center_hz(channel);
+  const int wanted = static_cast<int>(product);
+  return model_visibilities(file_.observation.array, sources, {&frequency_hz, 1},
+                            moment.phase_center, {&wanted, 1});
+}
+
+/// Calls use(a, b, baseline, pol, visibility, weight), whitened, of what may be used.
+template <class Use>
+void GainData::visit(std::int64_t set, std::int64_t d, std::int64_t channel, const Use& use) const {
+  const VisibilityDump& dump = file_.dumps[d];
+  const double per_count = samples_per_count_ > 0 ? samples_per_count_ : 1;
+  const double wavelength_m =
+      kSpeedOfLight_m_per_s / file_.observation.frequency.center_hz(channel);
+  const auto& antennas = file_.observation.array.antennas;
+  for (std::int64_t b = 1; b < n_antennas_; ++b) {
+    for (std::int64_t a = 0; a < b; ++a) {
+      const Vector3 &ra = antennas[a].enu_m, &rb = antennas[b].enu_m;
+      const double length_m = length_of({ra[0] - rb[0], ra[1] - rb[1], ra[2] - rb[2]});
+      if (length_m < uv_min_ * wavelength_m) continue;
+      const double scale = whitening(set, a) * whitening(set, b);
+      if (scale == 0) continue;
+      for (const std::int64_t pol : sets_[set]) {
+        if (flagged_[a * n_pols_ + pol] != 0 || flagged_[b * n_pols_ + pol] != 0) continue;
+        const auto k = dump.index(channel, pair_index(a, b), n_pols_ == 1 ? 0 : 3 * pol);
+        if (dump.counts[k] == 0) continue;
+        use(a, b, pair_index(a, b), pol, scale * cf64(dump.data[k]), per_count * dump.counts[k]);
+      }
+    }
+  }
+}
+
+calibrate::Equations GainData::equations(Queue& queue, std::int64_t set) const {
+  calibrate::Equations equations(n_antennas_, n_solutions());
+  queue.parallel_for(n_solutions(), [&](std::int64_t s) {
+    for (std::int64_t d = 0; d < static_cast<std::int64_t>(file_.dumps.size()); ++d) {
+      for (std::int64_t c = groups_[s].first; c < groups_[s].last; ++c) {
+        std::vector<cf64> models[2];
+        for (const std::int64_t pol : sets_[set])
+          models[pol] = model(d, c, n_pols_ == 1 ? 0 : 3 * pol, -1);
+        visit(set, d, c, [&](auto a, auto b, auto baseline, auto pol, cf64 v, double weight) {
+          equations.add(s, a, b, v, models[pol][baseline], weight);
+        });
+      }
+    }
+  });
+  return equations;
+}
+
+std::vector<double> GainData::pair_powers(std::int64_t set) const {
+  std::vector<double> sum(n_antennas_ * n_antennas_), weight(sum.size());
+  for (std::int64_t d = 0; d < static_cast<std::int64_t>(file_.dumps.size()); ++d) {
+    for (std::int64_t c = 0; c < file_.dumps[d].n_channels; ++c) {
+      visit(set, d, c, [&](auto a, auto b, auto, auto, cf64 v, double w) {
+        const double scale = whitening(set, a) * whitening(set, b);
+        sum[a * n_antennas_ + b] += w * std::norm(v / scale);
+        weight[a * n_antennas_ + b] += w;
+      });
+    }
+  }
+  for (std::int64_t b = 0; b < n_antennas_; ++b) {
+    for (std::int64_t a = 0; a < b; ++a) {
+      const double w = weight[a * n_antennas_ + b];
+      const double mean = w > 0 ? sum[a * n_antennas_ + b] / w : 0;
+      sum[a * n_antennas_ + b] = sum[b * n_antennas_ + a] = mean;
+    }
+  }
+  return sum;
+}
+
+double GainData::n_samples(std::int64_t solution) const {
+  if (!(samples_per_count_ > 0)) return 0;
+  double sum = 0;
+  for (const VisibilityDump& dump : file_.dumps) {
+    std::uint32_t most = 0;
+    for (std::int64_t c = groups_[solution].first; c < groups_[solution].last; ++c) {
+      for (std::int64_t b = 0; b < dump.n_baselines; ++b)
+        most = std::max(most, dump.counts[dump.index(c, b, 0)]);
+    }
+    sum += most;
+  }
+  const double n_channels = static_cast<double>(groups_[solution].last - groups_[solution].first);
+  return sum * n_channels * samples_per_count_;
+}
+
+std::int64_t GainData::n_spectra() const {
+  std::int64_t n = 0;
+  for (const VisibilityDump& dump : file_.dumps) n += std::max<std::int64_t>(1, dump.n_spectra);
+  return n;
+}
+
+void GainData::fit_fluxes(std::int64_t set, const calibrate::Solutions& solutions) {
+  constexpr std::int64_t kMaxSolutions = 16;
+  const auto n = static_cast<std::int64_t>(source_names_.size());
+  std::vector<double> a_matrix(n * n), y(n);
+  const std::int64_t step = (n_solutions() + kMaxSolutions - 1) / kMaxSolutions;
+  for (std::int64_t s = 0; s < n_solutions(); s += step) {
+    const std::int64_t c = (groups_[s].first + groups_[s].last) / 2;
+    for (std::int64_t d = 0; d < static_cast<std::int64_t>(file_.dumps.size()); ++d) {
+      std::vector<std::vector<cf64>> models;  // [source * 2 + pol]
+      for (std::int64_t k = 0; k < n; ++k)
+        for (std::int64_t pol = 0; pol < 2; ++pol)
+          models.push_back(model(d, c, n_pols_ == 1 ? 0 : 3 * pol, k));
+      visit(set, d, c, [&](auto a, auto b, auto baseline, auto pol, cf64 v, double w) {
+        const cf64 gain =
+            solutions.gains[solutions.at(s, a)] * std::conj(solutions.gains[solutions.at(s, b)]);
+        for (std::int64_t k = 0; k < n; ++k) {
+          const cf64 of_k = gain * models[2 * k + pol][baseline];
+          y[k] += w * (v * std::conj(of_k)).real();
+          for (std::int64_t l = 0; l < n; ++l)
+            a_matrix[k * n + l] +=
+                w * (of_k * std::conj(gain * models[2 * l + pol][baseline])).real();
+        }
+      });
+    }
+  }
+  const auto factors = solved(std::move(a_matrix), std::move(y));
+  if (factors.empty()) return;
+  for (std::int64_t k = 0; k < n; ++k)
+    flux_factors_[k] = std::isfinite(factors[k]) ? std::max(0.0, factors[k]) : 0;
+}
+
+std::vector<cf64> GainData::model_matrix(std::int64_t set, std::int64_t solution) const {
+  const ChannelGroup& group = groups_[solution];
+  const std::int64_t pol = sets_[set].front();
+  const auto pairs = model(static_cast<std::int64_t>(file_.dumps.size()) / 2,
+                           (group.first + group.last) / 2, n_pols_ == 1 ? 0 : 3 * pol, -1);
+  std::vector<cf64> matrix(n_antennas_ * n_antennas_);
+  for (std::int64_t b = 0; b < n_antennas_; ++b) {
+    for (std::int64_t a = 0; a <= b; ++a) {
+      matrix[a * n_antennas_ + b] = pairs[pair_index(a, b)];
+      matrix[b * n_antennas_ + a] = std::conj(pairs[pair_index(a, b)]);
+    }
+  }
+  return matrix;
+}
+
+}  // namespace ryle::pipeline
