@@ -10,6 +10,7 @@ the right one. Calls release the GIL, and Ctrl-C ends them.
 from . import _ryle
 from ._arrays import complex_codes, complex_int8, complex_int16, to_complex
 from ._beamform import Beamformer, Beams, beamform
+from ._calibrate import Gains, calibrate, solve_gains
 from ._correlate import Correlator, Visibilities, correlate
 from ._errors import ConfigError, DataError, DeviceError, Error, UnsupportedError
 from ._files import (Contents, Filterbank, FitsImage, ImageCube, Recording, Scans, VisibilityFile, open, open_recording, read,
@@ -26,10 +27,10 @@ __version__: str = _ryle.version()
 
 __all__ = [
     "BeamBlock", "Beamformer", "Beams", "Candidate", "Candidates", "Channelizer", "ConfigError", "Contents", "Correlator", "DataError", "Dedispersed",
-    "Dedisperser", "DeviceError", "Error", "Filterbank", "FitsImage", "Fold", "Gridder", "Image", "ImageCube", "Layout", "Map", "Observation",
-    "Recording", "Scans", "SkyImager", "Spectra", "Stream", "UnsupportedError", "Visibilities", "VisibilityFile", "beamform", "channelize",
+    "Dedisperser", "DeviceError", "Error", "Filterbank", "FitsImage", "Fold", "Gains", "Gridder", "Image", "ImageCube", "Layout", "Map", "Observation",
+    "Recording", "Scans", "SkyImager", "Spectra", "Stream", "UnsupportedError", "Visibilities", "VisibilityFile", "beamform", "calibrate", "channelize",
     "complex_codes", "complex_int8", "complex_int16", "correlate", "dedisperse", "dm_trials", "fold", "grid", "image",
-    "image_samples", "implementations", "open", "open_recording", "read", "read_layout", "read_visibilities", "search", "spectra", "to_complex",
+    "image_samples", "implementations", "open", "open_recording", "read", "read_layout", "read_visibilities", "search", "solve_gains", "spectra", "to_complex",
     "write",
 ]
 
@@ -41,8 +42,9 @@ def implementations() -> dict[str, list[str]]:
     --------
     >>> import ryle
     >>> sorted(ryle.implementations())
-    ['beamform', 'channelize', 'correlate', 'grid', 'image', 'search']
+    ['beamform', 'calibrate', 'channelize', 'correlate', 'grid', 'image', 'search']
     """
     return {"channelize": _ryle.channelize_implementations(), "correlate": _ryle.correlate_implementations(),
-            "beamform": _ryle.beamform_implementations(), "search": _ryle.search_implementations(),
+            "beamform": _ryle.beamform_implementations(), "calibrate": _ryle.calibrate_implementations(),
+            "search": _ryle.search_implementations(),
             "image": _ryle.image_implementations(), "grid": _ryle.grid_implementations()}

@@ -144,6 +144,7 @@ class Callback {
 std::vector<std::uint64_t> pack_bits(const bool* mask, std::int64_t n_rows, std::int64_t n_bits);
 
 void bind_channelize(nb::module_& m);
+void bind_calibrate(nb::module_& m);
 void bind_correlate(nb::module_& m);
 void bind_beamform(nb::module_& m);
 void bind_search(nb::module_& m);

@@ -129,6 +129,7 @@ NB_MODULE(_ryle, m) {
   bind_grid(m);
   bind_layout(m);
   bind_files(m);
+  bind_calibrate(m);
   bind_contents(m);
   bind_observation(m);
 }
