@@ -39,8 +39,10 @@ int run_apply(const Context& context, const ApplyArguments& a) {
                            .dump());
     return 0;
   }
-  fmt::print("{} values divided by the gains of table {}; {} flagged, a gain is missing\n  {}\n",
-             applied.n_values, applied.table_id, applied.n_flagged, a.output);
+  fmt::print("{} values divided by the gains of table {}\n", applied.n_values, applied.table_id);
+  if (applied.n_flagged > 0)
+    fmt::print("{} values flagged: a gain of theirs is missing\n", applied.n_flagged);
+  fmt::print("  {}\n", a.output);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
@@ -218,46 +219,55 @@ calibrate::Solutions GainSet::solved(const calibrate::Equations& equations) {
   return solutions;
 }
 
-void GainSet::fit_fluxes() {
+void GainSet::rebuild() {
+  equations_ = data_.equations(queue_, set_);
+  for (std::int64_t a = 0; a < data_.n_antennas(); ++a)
+    if (is_dropped_[a] != 0) equations_.drop(a);
+}
+
+double GainSet::fit_fluxes_from(std::int64_t source) {
   const auto n = static_cast<std::int64_t>(data_.source_names().size());
-  const auto rebuild = [&] {
-    equations_ = data_.equations(queue_, set_);
-    for (std::int64_t a = 0; a < data_.n_antennas(); ++a)
-      if (is_dropped_[a] != 0) equations_.drop(a);
-  };
-  std::int64_t best = 0;
-  double largest = -1;
-  for (std::int64_t k = 0; k < n; ++k) {
-    data_.flux_factors().assign(n, 0);
-    data_.flux_factors()[k] = 1;
-    rebuild();
-    double explained = 0;
-    for (const std::int64_t s : sampled_solutions()) {
-      const auto strength = calibrate::model_strength(equations_, s, data_.n_samples(s));
-      const double flux = strength.flux;
-      for (std::int64_t a = 0; a < data_.n_antennas(); ++a)
-        for (std::int64_t b = 0; b < data_.n_antennas(); ++b)
-          explained += flux * flux * equations_.power(s, a, b);
-    }
-    if (explained > largest) best = k, largest = explained;
-  }
   data_.flux_factors().assign(n, 0);
-  data_.flux_factors()[best] = 1;
+  data_.flux_factors()[source] = 1;
   constexpr int kRounds = 3;  // gains and fluxes by turns
   for (int round = 0; round < kRounds; ++round) {
     rebuild();
     data_.fit_fluxes(set_, solved(equations_));
     // The gains take the scale: one flux stays that of the model.
     auto& factors = data_.flux_factors();
-    std::int64_t kept = best;
+    std::int64_t kept = source;
     for (std::int64_t k = 0; k < n; ++k)
       if (!data_.is_flux_free(k) && factors[k] > 0 &&
           (data_.is_flux_free(kept) || factors[kept] <= 0))
         kept = k;
     const double scale = factors[kept];
-    if (!(scale > 0)) break;
+    if (!(scale > 0)) return std::numeric_limits<double>::infinity();
     for (double& f : factors) f /= scale;
   }
+  rebuild();
+  const auto found = solved(equations_);
+  std::vector<double> noise;
+  for (std::int64_t s = 0; s < found.n_solutions; ++s)
+    noise.push_back(found.change[s] < 1e-3 ? found.noise[s]
+                                           : std::numeric_limits<double>::infinity());
+  return middle_value(std::move(noise));
+}
+
+void GainSet::fit_fluxes() {
+  // Gains can put any one source where the brightest is: only all of them together tell which it
+  // was, by what they leave.
+  constexpr std::int64_t kMaxStarts = 6;
+  const auto n =
+      std::min<std::int64_t>(kMaxStarts, static_cast<std::int64_t>(data_.source_names().size()));
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<double> best(data_.source_names().size(), 1);
+  for (std::int64_t k = 0; k < n; ++k) {
+    const double noise = fit_fluxes_from(k);
+    if (!(noise < least)) continue;
+    least = noise;
+    best = data_.flux_factors();
+  }
+  data_.flux_factors() = best;
   rebuild();
 }
 

@@ -17,7 +17,8 @@ class GainSet {
   void screen();
   /// Predicts the error. Throws FormatError where it is above max_sigma_deg.
   void require_sensitivity();
-  /// Factors of the fluxes: from the source that explains most alone to all of them.
+  /// Factors of the fluxes: gains and fluxes by turns, begun with each source alone; what leaves
+  /// least of the data is taken.
   void fit_fluxes();
   /// Solves, leaves out what does not see the model, solves again, and takes the halves apart.
   void solve();
@@ -37,6 +38,8 @@ class GainSet {
   calibrate::Solutions solved(const calibrate::Equations& equations);
   void drop(const std::vector<calibrate::Dropped>& why, const std::vector<double>& ratios);
   void require_inputs() const;
+  void rebuild();
+  double fit_fluxes_from(std::int64_t source);
   void find_sigma();
   void find_scatter();
   void compare_halves();
