@@ -28,6 +28,7 @@ ALLOWED = {
     "engine/calibrate": {"core", "device", "math"},
     "engine/channelize": {"core", "device", "math", "simd"},
     "engine/correlate": {"core", "device"},
+    "engine/flag": {"core"},
     "engine/image": {"core", "device", "math", "simd"},
     "engine/grid": {"core", "device", "simd"},
     "engine/search": {"core", "device", "simd"},
@@ -50,6 +51,7 @@ ALLOWED = {
     "pipeline/search": VISIBILITY | {"engine/search", "io/beam"},
     "pipeline/beam": VISIBILITY | {"ingest", "simulate", "engine/beamform", "engine/channelize", "io/beam", "pipeline/search"},
     "pipeline/calibrate": PIPELINE | {"engine/calibrate", "io/visibility"},
+    "pipeline/flag": {"core", "device", "telescope", "engine/calibrate", "engine/flag"},
     "pipeline/grid": PIPELINE | {"engine/grid", "io/image", "io/map", "io/scan"},
     "pipeline/run": VISIBILITY | {"ingest", "engine/correlate", "engine/search", "pipeline/beam", "pipeline/image",
                                   "pipeline/search"},
@@ -60,7 +62,7 @@ PUBLIC_STD_ONLY = ("core/", "engine/")
 SOURCES = {".hpp", ".cpp", ".cu", ".cuh", ".inc"}
 # Every engine is entered by the same doors, NAME.hpp for its users; the rest of its files are what its equation needs.
 # Engines that have no code for GPUs yet.
-WITHOUT_CUDA = {"calibrate"}
+WITHOUT_CUDA = {"calibrate", "flag"}
 ENGINE_FILES = ("NAME.hpp", "README.md", "CMakeLists.txt", "*plan.cpp", "reference*.cpp", "cpu/*.cpp", "cuda/*.cu")
 
 

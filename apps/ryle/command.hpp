@@ -28,6 +28,7 @@ void add_recover(CLI::App& app, Context& context);
 void add_image(CLI::App& app, Context& context);
 void add_apply(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
+void add_flag(CLI::App& app, Context& context);
 void add_search(CLI::App& app, Context& context);
 void add_grid(CLI::App& app, Context& context);
 void add_fold(CLI::App& app, Context& context);

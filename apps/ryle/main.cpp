@@ -135,6 +135,7 @@ int main(int argc, char** argv) {
   app::add_image(cli, context);
   app::add_apply(cli, context);
   app::add_calibrate(cli, context);
+  app::add_flag(cli, context);
   app::add_search(cli, context);
   app::add_fold(cli, context);
   app::add_trigger(cli, context);
