@@ -33,18 +33,19 @@ void Passes::smooth(const Rows& rows, double sigma, std::vector<double>& values)
   std::vector<double> kernel;
   for (std::int64_t k = 0; k <= half; ++k)
     kernel.push_back(std::exp(-0.5 * static_cast<double>(k * k) / (sigma * sigma)));
-  line_.resize(static_cast<std::size_t>(rows.n));
+  // The line stands between zeros, so that every sample sees the whole kernel.
+  line_.assign(static_cast<std::size_t>(rows.n + 2 * half), 0);
+  double* line = line_.data() + half;
   for (std::int64_t row = 0; row < rows.n_rows; ++row) {
     double* first = values.data() + row * rows.row_stride;
-    for (std::int64_t k = 0; k < rows.n; ++k) line_[k] = first[k * rows.stride];
-    for (std::int64_t k = 0; k < rows.n; ++k) {
-      double sum = kernel[0] * line_[k];
-      for (std::int64_t d = 1; d <= half; ++d) {
-        if (k >= d) sum += kernel[d] * line_[k - d];
-        if (k + d < rows.n) sum += kernel[d] * line_[k + d];
-      }
-      first[k * rows.stride] = sum;
+    for (std::int64_t k = 0; k < rows.n; ++k) line[k] = first[k * rows.stride];
+    spare_.assign(static_cast<std::size_t>(rows.n), 0);
+    for (std::int64_t k = 0; k < rows.n; ++k) spare_[k] = kernel[0] * line[k];
+    for (std::int64_t d = 1; d <= half; ++d) {
+      const double factor = kernel[d];
+      for (std::int64_t k = 0; k < rows.n; ++k) spare_[k] += factor * (line[k - d] + line[k + d]);
     }
+    for (std::int64_t k = 0; k < rows.n; ++k) first[k * rows.stride] = spare_[k];
   }
 }
 

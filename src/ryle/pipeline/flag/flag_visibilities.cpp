@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <mutex>
+#include <thread>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
@@ -104,42 +107,63 @@ void flag_interference(std::span<VisibilityDump> dumps, const FlagOptions& optio
                     config.n_times, config.n_channels));
     return;
   }
-  const auto engine = flag::make_sum_threshold(config);
-  report.implementation = engine->implementation();
-  const auto n = static_cast<std::size_t>(config.n_times * config.n_channels);
-  std::vector<float> amplitudes(n);
-  std::vector<std::uint8_t> flags(n);
-  std::vector<std::int64_t> found(static_cast<std::size_t>(config.n_channels), 0);
-  std::vector<std::int64_t> there(static_cast<std::size_t>(config.n_channels), 0);
-  for (std::int64_t b = 0; b < shape.n_baselines; ++b) {
-    if (options.go_on && b % 64 == 0 &&
-        !options.go_on(static_cast<double>(b) / static_cast<double>(shape.n_baselines))) {
-      throw Error(ExitCode::try_again, "stopped; no file was written");
-    }
-    for (std::int64_t p = 0; p < shape.n_pol_products; ++p) {
-      std::size_t k = 0;
-      for (const VisibilityDump& dump : dumps) {
-        for (std::int64_t c = 0; c < config.n_channels; ++c, ++k) {
-          const auto at = static_cast<std::size_t>(dump.index(c, b, p));
-          flags[k] = dump.counts[at] == 0 ? 1 : 0;
-          amplitudes[k] = std::abs(dump.data[at]);
-          there[c] += flags[k] == 0 ? 1 : 0;
+  const auto n_channels = static_cast<std::size_t>(config.n_channels);
+  std::vector<std::int64_t> found(n_channels, 0), there(n_channels, 0);
+  std::mutex mutex;  // of found, there and the report
+  std::atomic<std::int64_t> next{0};
+  std::atomic<bool> stopped{false};
+  // Baselines are apart in memory: every worker has planes and an engine of its own.
+  const auto work = [&](bool reports) {
+    const auto engine = flag::make_sum_threshold(config);
+    const auto n = static_cast<std::size_t>(config.n_times * config.n_channels);
+    std::vector<float> amplitudes(n);
+    std::vector<std::uint8_t> flags(n);
+    std::vector<std::int64_t> my_found(n_channels, 0), my_there(n_channels, 0);
+    for (std::int64_t b = next++; b < shape.n_baselines && !stopped; b = next++) {
+      if (reports && options.go_on &&
+          !options.go_on(static_cast<double>(b) / static_cast<double>(shape.n_baselines)))
+        stopped = true;
+      for (std::int64_t p = 0; p < shape.n_pol_products; ++p) {
+        std::size_t k = 0;
+        for (const VisibilityDump& dump : dumps) {
+          for (std::int64_t c = 0; c < config.n_channels; ++c, ++k) {
+            const auto at = static_cast<std::size_t>(dump.index(c, b, p));
+            flags[k] = dump.counts[at] == 0 ? 1 : 0;
+            amplitudes[k] = std::abs(dump.data[at]);
+            my_there[c] += flags[k] == 0 ? 1 : 0;
+          }
+        }
+        engine->flag(amplitudes, flags);
+        k = 0;
+        for (VisibilityDump& dump : dumps) {
+          for (std::int64_t c = 0; c < config.n_channels; ++c, ++k) {
+            const auto at = static_cast<std::size_t>(dump.index(c, b, p));
+            if (flags[k] == 0 || dump.counts[at] == 0) continue;
+            clear(dump, at);
+            ++my_found[c];
+          }
         }
       }
-      engine->flag(amplitudes, flags);
-      k = 0;
-      for (VisibilityDump& dump : dumps) {
-        for (std::int64_t c = 0; c < config.n_channels; ++c, ++k) {
-          const auto at = static_cast<std::size_t>(dump.index(c, b, p));
-          if (flags[k] == 0 || dump.counts[at] == 0) continue;
-          clear(dump, at);
-          ++found[c];
-          ++report.n_interference;
-        }
-      }
     }
+    const std::lock_guard lock(mutex);
+    report.implementation = engine->implementation();
+    for (std::size_t c = 0; c < n_channels; ++c) {
+      found[c] += my_found[c];
+      there[c] += my_there[c];
+      report.n_interference += my_found[c];
+    }
+  };
+  flag::validate(config);  // here, not in a worker
+  {
+    const unsigned n_workers = options.n_workers > 0
+                                   ? static_cast<unsigned>(options.n_workers)
+                                   : std::max(1U, std::thread::hardware_concurrency());
+    std::vector<std::jthread> workers;
+    for (unsigned k = 1; k < n_workers; ++k) workers.emplace_back(work, false);
+    work(true);
   }
-  for (std::size_t c = 0; c < found.size(); ++c) {
+  if (stopped) throw Error(ExitCode::try_again, "stopped; no file was written");
+  for (std::size_t c = 0; c < n_channels; ++c) {
     report.channel_fraction.push_back(
         there[c] > 0 ? static_cast<double>(found[c]) / static_cast<double>(there[c]) : 0);
   }

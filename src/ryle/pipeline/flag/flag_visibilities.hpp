@@ -18,7 +18,8 @@ struct FlagOptions {
   double threshold_sigmas = 6;
   std::int64_t max_window = 64;
   std::string implementation = "auto";
-  /// Called with the fraction done; false stops the work.
+  int n_workers = 0;  ///< threads; 0 = one a core
+  /// Called from the calling thread with the fraction done; false stops the work.
   std::function<bool(double done)> go_on{};
 };
 
