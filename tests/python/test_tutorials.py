@@ -66,11 +66,12 @@ def test_the_lines_of_the_first_page_find_the_sun(tmp_path):
         (tmp_path / name).symlink_to(data(f"lwa/{name}"))
     lines = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
     check = """
-from astropy.coordinates import get_sun
+from astropy.coordinates import SkyCoord, get_sun
 from astropy.utils import iers
 iers.conf.auto_download = False
 iers.conf.auto_max_age = None
-print("separation", sky.wcs.pixel_to_world(*sky.peak()[:2]).separation(get_sun(sky.time)).deg)
+sun = get_sun(sky.time)
+print("separation", sky.wcs.pixel_to_world(*sky.peak()[:2]).separation(SkyCoord(sun.ra, sun.dec)).deg)
 """
     ended = subprocess.run([sys.executable, "-c", lines + check], capture_output=True, text=True, cwd=tmp_path)
     assert ended.returncode == 0, ended.stdout + ended.stderr
