@@ -26,7 +26,8 @@ import check_links  # noqa: E402
 ROOT = check_links.ROOT
 # Pages in the order in which a visitor wants them; those that are not named follow under "More".
 SECTIONS = {
-    "For observers": ["docs/observer", "docs/python", "docs/imaging", "docs/search", "docs/beams", "docs/gridding", "docs/data"],
+    "For observers": ["docs/observer", "docs/python", "docs/imaging", "docs/stations", "docs/calibration", "docs/sky-models",
+                      "docs/flagging", "docs/search", "docs/beams", "docs/gridding", "docs/data"],
     "For operators": ["docs/operator", "docs/bring_up", "docs/live-beams", "docs/voltages", "docs/formats", "docs/transports",
                       "docs/configuration", "docs/exit-codes"],
     "For programmers": ["docs/library", "docs/developer", "docs/tour", "docs/conventions"],

@@ -146,8 +146,9 @@ ElementBeam ElementBeam::named(const std::string& text, double feed_angle_rad) {
   if (kind == "dipole" && parse_finite(rest, value) && value > 0)
     return dipole(value, feed_angle_rad);
   if (kind == "power" && parse_finite(rest, value)) return power(value);
-  throw ConfigError("element beam \"" + text +
-                    "\": must be isotropic, dipole, \"dipole HEIGHT_M\" or \"power EXPONENT\"");
+  throw ConfigError(
+      "element beam \"" + text +
+      "\": must be isotropic, dipole, \"dipole HEIGHT_M\", \"power EXPONENT\" or a table (.h5)");
 }
 
 std::array<cf64, 4> ElementBeam::coherency(const Vector3& enu, double frequency_hz) const {

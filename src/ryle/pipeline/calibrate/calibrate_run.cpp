@@ -9,6 +9,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/io/visibility/element_beam_file.hpp"
 #include "ryle/pipeline/calibrate/gain_sets.hpp"
 
 namespace ryle::pipeline {
@@ -157,7 +158,7 @@ CalibrateReport calibrate_visibilities(const CalibrateConfig& settings, const Vi
   const SkyModel sky = sky_model_named(settings.model);
   const auto& inputs = file.observation.array.inputs;
   const ElementBeam beam =
-      ElementBeam::named(settings.beam, inputs.empty() ? 0 : inputs.front().feed_angle_rad);
+      element_beam_of(settings.beam, inputs.empty() ? 0 : inputs.front().feed_angle_rad);
   GainData data(file, sky, settings, beam, channels);
   require_model_of_one(settings, data);
   CalibrateReport report;
