@@ -143,7 +143,7 @@ def test_printed_configuration_is_a_configuration(tmp_path):
     run("run", again, "--check")
 
 
-@pytest.mark.parametrize("engine", ["correlate", "channelize"])
+@pytest.mark.parametrize("engine", ["calibrate", "correlate", "channelize"])
 def test_benchmarks_print_the_same_fields(engine):
     fields = ["engine", "implementation", "device", "case", "median_s", "min_s", "useful_ops", "bytes", "rate", "rate_unit",
               "roofline_fraction", "roofline", "verified"]
