@@ -150,6 +150,13 @@ def test_what_cannot_work_is_said(recordings, tmp_path):
     message = ryle("calibrate", recordings["with.uvh5"], "--model", recordings["folder"] / "sky.csv", "--drop-above", "1", "-o", out,
                    expect=65)
     assert "60 %" in message
+    message = ryle("calibrate", recordings["with.uvh5"], "--uv-min", "1e5", "--model", recordings["folder"] / "sky.csv", "-o", out,
+                   expect=65)
+    assert "shorter than --uv-min" in message
+    wrong = ryle("calibrate", recordings["with.uvh5"], "--model", "Cen A", "-o", tmp_path / "wrong.csv")
+    assert any("not the whole sky" in w for w in wrong["warnings"])
+    message = ryle("calibrate", recordings["with.uvh5"], "--model", "Cen A", "--max-sigma-deg", "2", "-o", out, expect=65)
+    assert "halves" in message
     assert "--set" in ryle("calibrate", recordings["with.uvh5"], "--set", "output.name=x", "-o", out, expect=78)
     assert ".h5" in ryle("calibrate", recordings["with.uvh5"], "-o", tmp_path / "gains.txt", expect=78)
     assert "calibrate.model" in run("run", ROOT / "examples/mwa32t.toml", "--set", 'calibrate.model="sun"', check=78).stderr

@@ -130,6 +130,26 @@ void normalize(GainTable& t) {
     if (t.flags[k] == 0) t.gains[k] /= scale;
 }
 
+void warn_of(const GainSetReport& set, const CalibrateConfig& settings,
+             std::vector<std::string>& warnings) {
+  constexpr double kMaxUnexplained = 0.05;
+  const std::string where = set.name.empty() ? "" : "polarization " + set.name + ": ";
+  if (set.n_without_data > 0)
+    warnings.push_back(fmt::format("{}{} of {} solutions have no data and are flagged", where,
+                                   set.n_without_data, set.n_solutions));
+  const std::int64_t open = set.n_solutions - set.n_without_data - set.n_converged;
+  if (open > 0)
+    warnings.push_back(
+        fmt::format("{}{} of {} solutions did not converge in {} rounds and are flagged", where,
+                    open, set.n_solutions, settings.max_rounds));
+  if (set.unexplained > kMaxUnexplained)
+    warnings.push_back(fmt::format(
+        "{}{:.0f} % of the power of the visibilities are neither the model nor noise: it is not "
+        "the "
+        "whole sky of these data (other sources, the Galaxy on short baselines: --uv-min)",
+        where, 100 * set.unexplained));
+}
+
 void note_table(const CalibrateConfig& settings, CalibrateReport& report) {
   auto& notes = report.table.observation.provenance.notes;
   notes["gains_model"] = report.table.model;
@@ -204,12 +224,7 @@ CalibrateReport calibrate_visibilities(const CalibrateConfig& settings, const Vi
     report.table.flux_unit = "Jy";
   else
     normalize(report.table);
-  for (const GainSetReport& set : report.sets)
-    if (set.n_converged < set.n_solutions)
-      report.warnings.push_back(
-          fmt::format("{}{} of {} solutions did not converge in {} rounds and are flagged",
-                      set.name.empty() ? "" : "polarization " + set.name + ": ",
-                      set.n_solutions - set.n_converged, set.n_solutions, settings.max_rounds));
+  for (const GainSetReport& set : report.sets) warn_of(set, settings, report.warnings);
   note_table(settings, report);
   return report;
 }
@@ -228,6 +243,7 @@ std::string to_json(const CalibrateReport& report, const std::vector<std::string
                     {"n_inputs", s.n_inputs},
                     {"n_solutions", s.n_solutions},
                     {"n_converged", s.n_converged},
+                    {"n_without_data", s.n_without_data},
                     {"rounds", s.max_rounds},
                     {"source_fraction", s.source_fraction},
                     {"predicted_sigma_deg", s.predicted_sigma_deg},
@@ -237,6 +253,7 @@ std::string to_json(const CalibrateReport& report, const std::vector<std::string
                     {"amplitude_rms", s.amplitude_rms},
                     {"halves_deg", s.halves_deg},
                     {"noise", s.noise},
+                    {"unexplained", s.unexplained},
                     {"delays", std::move(delays)}});
   }
   Json dropped = Json::array();

@@ -35,8 +35,12 @@ struct GainSetReport {
   double amplitude_rms = 0;        ///< relative, of the gains about their mean
   double halves_deg = 0;  ///< error of the gains from two halves of the baselines, rms over inputs
   double noise = 0;       ///< median of w |V - g conj(g) M|^2; 1 = that of the samples
+  /// Share of the power of the visibilities that is neither model nor noise; 0 where the noise is
+  /// not known.
+  double unexplained = 0;
   int max_rounds = 0;
   std::int64_t n_solutions = 0, n_converged = 0;
+  std::int64_t n_without_data = 0;       ///< solutions whose channels are flagged throughout
   std::int64_t n_inputs = 0;             ///< with a gain
   std::vector<calibrate::Delay> delays;  ///< of each antenna, of three channels or more
 };

@@ -121,6 +121,10 @@ void GainSet::require_inputs() const {
   if (n_left >= kMinInputs &&
       static_cast<double>(n_left) >= kMinShare * static_cast<double>(n_data))
     return;
+  if (n_data == 0)
+    throw FormatError(fmt::format(
+        "{}no visibility may be used: all are flagged, or shorter than --uv-min {:g} wavelengths",
+        where(), settings_.uv_min));
   std::string list;
   for (const DroppedInput& d : dropped_) {
     if (d.why == calibrate::Dropped::no_data) continue;
@@ -288,6 +292,7 @@ void GainSet::solve() {
     for (std::int64_t a = 0; a < solutions_.n_inputs; ++a)
       any = any || !solutions_.is_flagged(s, a);
     report_.n_converged += any ? 1 : 0;
+    report_.n_without_data += equations_.n_values(s) == 0 ? 1 : 0;
   }
   if (report_.n_converged == 0)
     throw FormatError(fmt::format(
@@ -300,9 +305,15 @@ void GainSet::solve() {
       any = any || !solutions_.is_flagged(s, a);
     report_.n_inputs += any ? 1 : 0;
   }
-  find_sigma();
   find_scatter();
+  find_sigma();
   compare_halves();
+  if (report_.halves_deg > settings_.max_sigma_deg)
+    throw FormatError(fmt::format(
+        "{}two halves of the baselines find phases that differ by {:.0f} deg, more than "
+        "--max-sigma-deg {:g}: the model is not the sky of these data (sources that it lacks; "
+        "--uv-min leaves the baselines out that see the Galaxy)",
+        where(), report_.halves_deg, settings_.max_sigma_deg));
 }
 
 std::vector<double> GainSet::ratios_to_least_squares(std::int64_t s) const {
@@ -347,6 +358,13 @@ void GainSet::find_sigma() {
   }
   report_.sigma_deg = middle_value(std::move(all)) / kDegree_rad;
   report_.noise = middle_value(std::move(noise));
+  if (!data_.has_autos() || !(data_.n_samples(0) > 0)) return;
+  double power = 0, n_values = 0;
+  for (std::int64_t s = 0; s < solutions_.n_solutions; ++s) {
+    for (std::int64_t a = 0; a < solutions_.n_inputs; ++a) power += equations_.data_power(s, a);
+    n_values += static_cast<double>(equations_.n_values(s));
+  }
+  if (power > 0) report_.unexplained = std::max(0.0, report_.noise - 1) * n_values / power;
 }
 
 void GainSet::find_scatter() {

@@ -34,9 +34,13 @@ class Rounds {
                         w_.re.data(),
                         w_.im.data(),
                         w_.power.data()};
-    if (!warm) start(in, s);
     double change = 1;
     int round = 0;
+    if (equations_.n_values(s) == 0) {
+      out.change[s] = change;
+      return;
+    }
+    if (!warm) start(in, s);
     while (round < config_.max_rounds && change > config_.tolerance) {
       ++round;
       set_power();
