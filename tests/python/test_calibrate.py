@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gains: of arrays against NumPy, of files as the program finds them."""
+import pathlib
+
 import numpy as np
 import pytest
-from helpers import pairs
+from helpers import data, pairs
 
 import ryle
 
@@ -37,3 +39,31 @@ def test_another_shape_and_a_word_that_is_not_known_are_errors():
         ryle.solve_gains(v, model, method="guess")
     with pytest.raises(ryle.UnsupportedError):
         ryle.solve_gains(v, model, implementation="cuda")
+
+
+def test_a_file_is_calibrated_as_the_program_does(tmp_path):
+    folder = pathlib.Path(data("eda2_20191104"))
+    stem = "20191104_033537_eda2_ch1_ant256_midday_avg1_vis_{}_channel000_time000000.fits"
+    description = tmp_path / "eda2.toml"
+    description.write_text(f'''[visibilities]
+format = "covariance"
+real = "{folder / stem.format("real")}"
+imaginary = "{folder / stem.format("imag")}"
+antennas = "{folder / "antenna_locations.txt"}"
+frequency_mhz = 159.375
+latitude_deg = -26.70331940
+longitude_deg = 116.67081524
+height_m = 377
+conjugate = "no"
+''')
+    file = ryle.read_visibilities(description)
+    gains = ryle.calibrate(file, "sun")
+    assert gains.array.shape == (256, 1, 1) and gains.flags.sum() == len(gains.report["dropped"]) == 14
+    assert np.median(np.abs(gains.array[~gains.flags])) == pytest.approx(1, abs=0.01)
+    assert 0.001 < np.median(gains.sigma_rad[~gains.flags]) < 0.02
+    gains.write(tmp_path / "gains.h5")
+    gains.picture(tmp_path / "gains.png")
+    with pytest.raises(ryle.DataError, match="would be wrong"):
+        ryle.calibrate(file, "sun", max_sigma_deg=0.1)
+    with pytest.raises(ryle.ConfigError, match="method"):
+        ryle.calibrate(file, "sun", method="guess")
