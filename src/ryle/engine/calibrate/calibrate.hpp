@@ -79,12 +79,6 @@ void gauge(Solutions& solutions, std::int64_t reference);
 /// @eq sigma_a^2 = noise / (2 |g_a|^2 sum_b Q_ab |g_b|^2)
 std::vector<double> least_squares_sigma(const Equations& equations, const Solutions& solutions);
 
-/// Apparent fluxes of the sources of a model, the gains given, in units of the first one's are
-/// found elsewhere: linear in M. This is the power that a model explains.
-/// @eq sum_{a<b} w |V|^2 - w |V - g conj(g) M|^2
-double explained_power(const Equations& equations, const Solutions& solutions,
-                       std::int64_t solution);
-
 /// Operations of one round of one solution, 10 for a pair of inputs in either order.
 double operations_per_round(std::int64_t n_inputs);
 

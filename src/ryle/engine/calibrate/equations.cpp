@@ -96,31 +96,6 @@ Equations Equations::half(int which, std::uint64_t split) const {
   return part;
 }
 
-Equations Equations::combined() const {
-  Equations sum(n_inputs_, 1);
-  for (std::int64_t s = 0; s < n_solutions_; ++s) {
-    for (std::int64_t a = 0; a < n_inputs_; ++a) {
-      for (std::int64_t b = 0; b < n_inputs_; ++b) {
-        const auto from = static_cast<std::size_t>(matrix(s) + a * stride_ + b);
-        const auto to = static_cast<std::size_t>(a * stride_ + b);
-        sum.re_[to] += re_[from];
-        sum.im_[to] += im_[from];
-        sum.power_[to] += power_[from];
-      }
-      sum.rows_[a].data_power += rows_[row(s, a)].data_power;
-      sum.rows_[a].weight += rows_[row(s, a)].weight;
-      sum.rows_[a].n_values += rows_[row(s, a)].n_values;
-    }
-    for (std::int64_t p = 0; p < n_pairs(n_inputs_); ++p) {
-      const PairData& of_pair = pairs_[s * n_pairs(n_inputs_) + p];
-      sum.pairs_[p].data_power += of_pair.data_power;
-      sum.pairs_[p].weight += of_pair.weight;
-      sum.pairs_[p].n_values += of_pair.n_values;
-    }
-  }
-  return sum;
-}
-
 std::int64_t Equations::n_values(std::int64_t solution) const {
   std::int64_t n = 0;
   for (std::int64_t a = 0; a < n_inputs_; ++a) n += n_values(solution, a);

@@ -33,8 +33,6 @@ class Equations {
   /// One of two halves of the pairs, `which` 0 or 1, chosen by their numbers and that of the split
   /// alone: every input keeps about half of its own.
   Equations half(int which, std::uint64_t split = 0) const;
-  /// All solutions in one.
-  Equations combined() const;
 
   const float* target_re(std::int64_t solution) const { return re_.data() + matrix(solution); }
   const float* target_im(std::int64_t solution) const { return im_.data() + matrix(solution); }

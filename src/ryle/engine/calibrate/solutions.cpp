@@ -119,13 +119,6 @@ std::vector<double> least_squares_sigma(const Equations& e, const Solutions& g) 
   return sigma;
 }
 
-double explained_power(const Equations& e, const Solutions& g, std::int64_t s) {
-  double sum = 0;
-  for (std::int64_t a = 0; a < g.n_inputs; ++a)
-    sum += e.data_power(s, a) - residual_power(e, g, s, a);
-  return 0.5 * sum;
-}
-
 double operations_per_round(std::int64_t n_inputs) {
   return 10 * static_cast<double>(n_inputs) * static_cast<double>(n_inputs);
 }
