@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files as arrays: made here, and real ones where they are."""
 
+import pathlib
 import struct
 import subprocess
 import sys
@@ -152,7 +153,7 @@ def test_real_recordings_are_opened(name, inputs):
 
 
 def test_matrices_of_a_station_by_their_description(tmp_path):
-    real = data("eda2_20191104/20191104_033537_eda2_ch1_ant256_midday_avg1_vis_real_channel000_time000000.fits")
+    real = pathlib.Path(data("eda2_20191104/20191104_033537_eda2_ch1_ant256_midday_avg1_vis_real_channel000_time000000.fits"))
     path = tmp_path / "eda2.toml"
     path.write_text(f"""[visibilities]
 format = "covariance"
@@ -183,8 +184,6 @@ def test_real_visibilities_are_those_of_the_file():
 
 
 def test_a_burst_of_askap_is_found():
-    import pathlib
-
     files = sorted(pathlib.Path(data("transients")).rglob("28.fil"))
     if not files:
         pytest.skip("skipped: no data (28.fil)")
