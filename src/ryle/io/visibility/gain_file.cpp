@@ -127,13 +127,19 @@ class CalH5Writer {
     h5::put_array(h, "spw_array", H5T_NATIVE_INT64, window.data(), {1}, path_);
     const std::int64_t jones[2] = {-5, -6};
     h5::put_array(h, "jones_array", H5T_NATIVE_INT64, jones, {extent(table_.n_pols)}, path_);
-    const auto jd = utc_julian_date(table_.middle_tai_ns);
-    const double time_jd = jd[0] + jd[1];
-    const double lst_rad = local_sidereal_time_rad(array(), table_.middle_tai_ns,
-                                                   table_.observation.earth_orientation);
-    h5::put_array(h, "time_array", H5T_NATIVE_DOUBLE, &time_jd, {1}, path_);
-    h5::put_array(h, "lst_array", H5T_NATIVE_DOUBLE, &lst_rad, {1}, path_);
+    // A range: readers apply the gains to all times within, not to one instant.
     const double interval_s = table_.interval_s > 0 ? table_.interval_s : 1;
+    const std::int64_t half_ns = std::llround(0.5e9 * interval_s);
+    double times_jd[2], lsts_rad[2];
+    for (int end = 0; end < 2; ++end) {
+      const std::int64_t tai_ns = table_.middle_tai_ns + (end == 0 ? -half_ns : half_ns);
+      const auto jd = utc_julian_date(tai_ns);
+      times_jd[end] = jd[0] + jd[1];
+      lsts_rad[end] =
+          local_sidereal_time_rad(array(), tai_ns, table_.observation.earth_orientation);
+    }
+    h5::put_array(h, "time_range", H5T_NATIVE_DOUBLE, times_jd, {1, 2}, path_);
+    h5::put_array(h, "lst_range", H5T_NATIVE_DOUBLE, lsts_rad, {1, 2}, path_);
     h5::put_array(h, "integration_time", H5T_NATIVE_DOUBLE, &interval_s, {1}, path_);
   }
 
