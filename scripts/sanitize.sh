@@ -31,15 +31,16 @@ export LSAN_OPTIONS="suppressions=$PWD/scripts/lsan.supp print_suppressions=0"
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/scripts/tsan.supp"
 if [ "$job" = python ]; then
   # The interpreter was built without: what the compiler would link comes first in the process. Of its own leaks and those of
-  # other extensions nothing is said: those count in whose stack Ryle is.
+  # other extensions nothing is said: those count in whose stack Ryle is. What was freed is kept a while, which the test of
+  # memory takes for growth; checks of strings take minutes for the interpreter's.
   reports=$(mktemp -d)
   trap 'rm -rf "$reports"' EXIT
   status=0
-  env LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc PYTHONPATH="$PWD/build-asan/python" \
-    PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 LSAN_OPTIONS="$LSAN_OPTIONS:exitcode=0" \
-    ASAN_OPTIONS="$ASAN_OPTIONS:abort_on_error=1:log_path=$reports/report" UBSAN_OPTIONS="$UBSAN_OPTIONS:abort_on_error=1:log_path=$reports/report" \
+  env LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)" PYTHONPATH="$PWD/build-asan/python" PYTHONDONTWRITEBYTECODE=1 \
+    PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 LSAN_OPTIONS="$LSAN_OPTIONS:exitcode=0" \
+    ASAN_OPTIONS="$ASAN_OPTIONS:strict_string_checks=0:abort_on_error=1:log_path=$reports/report" UBSAN_OPTIONS="$UBSAN_OPTIONS:abort_on_error=1:log_path=$reports/report" \
     "$python" -m pytest -q -rs -p no:cacheprovider tests/python --ignore-glob='*_slow.py' --ignore-glob='*test_site.py' \
-    --ignore-glob='*test_types.py' --ignore-glob='*test_tutorials.py' "$@" || status=1
+    --ignore-glob='*test_types.py' --ignore-glob='*test_tutorials.py' -k 'not leave_no_memory' "$@" || status=1
   "$python" scripts/python_leaks.py "$reports"/report.* || status=1
   exit $status
 fi
