@@ -9,7 +9,8 @@
 The build (--build, build-check by default) must be up to date; it is not changed. Only files that hold or include the
 changed text are compiled again. Their objects are linked before the libraries, where the linker takes the first definition
 of a name. Where sources are compiled in groups, a function may have been inlined into its neighbours: a defect that
-survives is planted once more with its whole group. Results are lines of OUT/results-K-of-N.txt."""
+survives is planted once more with its whole group. Tests of the Python package run on a copy of it; where no C++ changes,
+all tests run on a copy of the tree's files. Results are lines of OUT/results-K-of-N.txt."""
 
 import argparse
 import functools
@@ -25,6 +26,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 LIMIT_S = 300
+PACKAGE = "python/ryle"  # of the tree, and of the build that tests of Python import
 
 
 def test_regex(patch):
@@ -114,6 +116,8 @@ class Build:
         own = pathlib.Path(test["command"][0])
         if own.is_relative_to(self.folder):
             return [own.name]
+        if test["name"].startswith("python."):
+            return [path.name for path in (self.folder / PACKAGE).glob("_ryle*.so")]
         names = re.findall(rf"{re.escape(str(self.folder))}/[\w/.-]+", text)
         programs = [pathlib.Path(n).name for n in names if os.access(n, os.X_OK) and os.path.isfile(n)]
         return sorted(set(programs))
@@ -191,7 +195,7 @@ def fails(tests, programs):
 
     for test in tests:
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
-        env = dict(os.environ)
+        env = {"RYLE_DATA": str(ROOT.parent / "shared/data"), **os.environ}
         for pair in properties.get("ENVIRONMENT", []):
             name, _, value = pair.partition("=")
             env[name] = swapped(value)
@@ -204,6 +208,20 @@ def fails(tests, programs):
         if done.returncode or any(re.search(r, output) for r in properties.get("FAIL_REGULAR_EXPRESSION", [])):
             return test["name"]
     return None
+
+
+def copied(build, names, out):
+    """Copies of the tree's files and of the Python package: {folder there: folder of the copy}."""
+    package = out / PACKAGE
+    shutil.copytree(build.folder / PACKAGE, package)
+    folders = {str(build.folder / "python"): package.parent}
+    if not any(name.endswith((".cpp", ".hpp", ".inl")) for name in names):
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for name in filter(None, listed.split("\0")):
+            (out / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, out / "tree" / name)
+        folders[f"{ROOT}/tests"] = out / "tree/tests"
+    return folders
 
 
 def run(build, patch, out):
@@ -220,17 +238,31 @@ def run(build, patch, out):
     subprocess.run(["patch", "-sp1", "-d", str(overlay), "-i", str(patch)], check=True)
     changed = {(ROOT / name).resolve() for name in names}
     targets = sorted({t for test in tests for t in build.target_of(test, regex)})
-    for whole in (False, True):
-        programs = {}
+    of_python = tests[0]["name"].startswith("python.")
+    folders = copied(build, names, out) if of_python else {}
+    no_code = f"{ROOT}/tests" in folders
+    if no_code:  # a copy may lack what a test needs
+        failed = fails(tests, folders)
+        if failed:
+            return f"BROKEN: {failed} fails in a copy without the defect"
+    for name in names if of_python else []:
+        for copy in (out / "tree" / name, out / name):
+            if copy.exists():
+                shutil.copy(overlay / name, copy)
+    for whole in ((True,) if no_code else (False, True)):
+        programs = dict(folders)
         try:
-            for target in targets:
+            for target in [] if no_code else targets:
                 words, _, _ = build.link(target)
                 program = plant(build, patch, target, overlay, changed, out, whole)
-                if program:
+                if program and of_python:
+                    shutil.move(program, out / PACKAGE / target)
+                    programs[target] = target
+                elif program:
                     programs[str(build.folder / words[words.index("-o") + 1])] = program
         except Failure as failure:
             return f"BROKEN: {failure}"
-        if not programs:
+        if not programs or (of_python and len(programs) == len(folders) and not no_code):
             return "BROKEN: no program that a test runs has this text"
         failed = fails(tests, programs)
         if failed:
