@@ -17,7 +17,7 @@ struct BeamSummary {
   std::int64_t filled_samples = 0;   ///< written as the mean: lost chunks, full queues
   std::int64_t dropped_samples = 0;  ///< of them those the disk did not keep up with
   std::int64_t heaps_sent = 0, heaps_dropped = 0;  ///< of each stream of beams.spead
-  std::int64_t datagrams_rejected = 0;              ///< of all, by the network
+  std::int64_t datagrams_rejected = 0;             ///< of all, by the network
   std::int64_t clamped_low = 0, clamped_high = 0;  ///< codes of 8-bit filterbanks
 };
 /// One JSON object.
