@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-OURS = re.compile(r"^\s+#\d+ .*(?:/src/ryle/|/python/src/)", re.M)
+OURS = re.compile(r"^\s+#\d+ .*(?:/src/ryle/|/python/src/|/_ryle\.)", re.M)
 
 
 def findings(text):

@@ -74,7 +74,7 @@ def test_a_file_in_the_folder_of_its_telescope_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("body,length,says", [(BODY[:-1], None, "SHA-256"), (BODY[:1000], len(BODY), "could not be fetched|SHA-256"),
-                                              (b"<html>", None, "SHA-256")])
+                                              (b"<html>", None, "SHA-256")], ids=["short", "cut off", "a page"])
 def test_nothing_is_kept_of_what_is_not_the_file(tmp_path, monkeypatch, body, length, says):
     with server(monkeypatch, body, length), pytest.raises(ryle.DataError, match=says):
         ryle.data.fetch("a.dat")
