@@ -230,6 +230,56 @@ TEST(Assembler, ARestartBeginsANewSegment) {
   bench.expect_balanced();
 }
 
+// All streams go on later, beyond the window: the slots between are missing, in the same segment,
+// and no chunk is made of them.
+TEST(Assembler, AGapBeyondTheWindowIsMissingSlots) {
+  AssemblerConfig config = small_config(4, 32, 4);
+  config.max_gap_slots = 100'000;
+  Workbench bench(config);
+  bench.assembler().lock(500'000, bench.now);
+  const auto send = [&bench](std::int64_t from, std::int64_t to, int n_streams = 3) {
+    for (std::int64_t slot = from; slot < to; ++slot) {
+      for (int stream = 0; stream < n_streams; ++stream) bench.offer(stream, slot);
+      bench.now += 100'000;
+    }
+  };
+  send(500'000, 500'100);
+  bench.now += 60 * kMillisecond_ns;
+  send(540'000, 540'200);
+  bench.finish();
+  const auto& totals = bench.assembler().totals();
+  EXPECT_EQ(totals.segments, 1u);
+  EXPECT_EQ(totals.gaps, 1u);
+  EXPECT_EQ(totals.jumps, 0u);
+  // Every slot that was due is present or missing, the votes of the gap among the missing.
+  const std::uint64_t due = 40'200;
+  EXPECT_EQ(totals.present_slots, 3u * 300 - bench.count(Reason::future));
+  EXPECT_EQ(totals.present_slots + totals.missing_slots, 3 * due);
+  EXPECT_EQ(totals.undelivered_slots, due);  // the fourth stream never came
+  EXPECT_LE(bench.count(Reason::future), 16u);
+  std::int64_t delivered = 0;
+  for (const auto& chunk : bench.seen) delivered += chunk.n_ticks;
+  EXPECT_LE(delivered, 300);
+  EXPECT_EQ(bench.seen.back().first_tick + bench.seen.back().n_ticks, 540'200);
+  EXPECT_EQ(totals.dropped_chunks, 0u);
+  bench.expect_balanced();
+
+  // Further ahead, back, or between the packets of before: a segment.
+  bench.now += 60 * kMillisecond_ns;
+  send(640'301, 640'400);
+  EXPECT_EQ(totals.segments, 2u);
+  EXPECT_EQ(totals.jump_slots, 640'301 - 540'200);
+  bench.assembler().move_to(600'000, bench.now);
+  EXPECT_EQ(totals.segments, 3u);
+  bench.assembler().set_keeps_grid([] { return false; });
+  bench.assembler().move_to(600'200, bench.now);
+  EXPECT_EQ(totals.segments, 4u);
+  bench.assembler().set_keeps_grid([] { return true; });
+  bench.assembler().move_to(600'400, bench.now);
+  EXPECT_EQ(totals.segments, 4u);
+  EXPECT_EQ(totals.jumps, 3u);
+}
+
 // Before the lock packets are held, not lost: the first chunk begins with the first packet.
 TEST(Assembler, NothingIsLostBeforeTheLock) {
   Workbench bench(small_config(4, 32, 4));

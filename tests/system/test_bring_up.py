@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import threading
 
@@ -106,6 +107,48 @@ def test_samples_of_every_width_show_the_sky(tmp_path, sample, bits, rms_lsb):
     assert s["packets_rejected_total"] == 0 and s["lost_samples"] == 0
     image = ryle("image", tmp_path / "out/sixth.uvh5", "--taper", 0.03, "--channel-average", 32, "-o", tmp_path / "sky.fits")
     assert math.hypot(image["peak"]["l"] - 0.30, image["peak"]["m"] - 0.20) < 0.01
+
+
+def test_counters_from_1970_begin_again_every_two_seconds(tmp_path):
+    """Seconds of POSIX and a counter within two of them, even ones, or odd ones as a board may have it."""
+    counter = '{field = "sequence", type = "u64be", offset = 0, ticks_per_count = 128}'
+    dated = ('{field = "sequence", type = "u32be", offset = 4, ticks_per_count = 128, since = "1970"}, '
+             '{field = "second", type = "u32be", offset = 0, counts_per_period = 20000, period_s = 2}')
+    start, integration_s = "2026-03-01T12:00:01.792", 0.0512
+    changes = [("sample_rate_hz = 1000000", "sample_rate_hz = 1280000"), ("integration_s = 0.2", f"integration_s = {integration_s}")]
+    # The dither of fewer bits depends on the count.
+    settings = ["simulator.duration_s=0.512", "calibration.jy_per_count2=1", "channelize.bits=32", "output.ms=false", "output.uvfits=false", "output.pictures=false"]
+
+    def made(name, path, *more):
+        s = summary(run("run", path, "-o", tmp_path / name, "--json", "-q", "--set", "runtime.device=cpu", *more,
+                        *[w for value in settings for w in ("--set", value)]))
+        assert s["packets_rejected_total"] == 0 and s["lost_samples"] == 0, s
+        with h5py.File(tmp_path / name / "sixth.uvh5") as f:
+            return f["Data/visdata"][:], f["Header/time_array"][:]
+
+    at_start = ("2026-03-01T12:00:00", start)
+    plain = observation(tmp_path, *changes, at_start)
+    listen = ["--set", f"source.listen={endpoints(['udp'])}"]
+    data, times = made("plain", plain, *listen, "--allow-small-rcvbuf", "--set", "source.close_after_ms=20000")
+    path = observation(tmp_path, *changes, at_start, (counter, dated))
+    run("simulate", path, "-o", tmp_path / "even.pcap", *listen, "--set", settings[0])
+    path = observation(tmp_path, *changes, ('start_utc = "2026-03-01T12:00:00"   # of counter 0\n', ""), (counter, dated))
+    capture = bytearray((tmp_path / "even.pcap").read_bytes())
+    at, crossed = 24, set()
+    while at < len(capture):
+        header = at + 16 + 42
+        second, count = struct.unpack_from(">II", capture, header)
+        crossed.add(second)
+        odd = second - 1 if count < 10000 else second + 1
+        struct.pack_into(">II", capture, header, odd, count + 10000 * (second - odd))
+        at += 16 + struct.unpack_from("<I", capture, at + 8)[0]
+    assert len(crossed) == 2 and all(second % 2 == 0 for second in crossed)
+    (tmp_path / "odd.pcap").write_bytes(capture)
+    first = 2461101.0 + (1.792 + 0.5 * integration_s) / 86400
+    for name in ("even", "odd"):
+        again, its_times = made(name, path, *listen, "--set", "source.kind=pcap", "--set", f"source.file={tmp_path / name}.pcap")
+        assert np.array_equal(again, data) and np.allclose(its_times, times, atol=1e-11, rtol=0)
+        assert abs(its_times[0] - first) * 86400 < 3e-4  # half of a filter later
 
 
 # The same antennas behind an F-engine: eight channels of 8 bits, critically sampled.

@@ -2,6 +2,7 @@
 """VDIF, CODIF, DADA and GUPPI RAW as they come live, over every transport: what a run makes of them is what it makes of the
 same bytes in a file, or a correlation in numpy."""
 
+import datetime
 import json
 import os
 import socket
@@ -216,8 +217,8 @@ center_mhz = 150.0
             assert np.allclose(ratio, scale, rtol=2e-3), (k, letter, ratio)
     # 2026-03-01T12:00 and half an integration, MJD 61100.5.
     assert abs((times[0] - 2400000.5 - 61100.5) * 86400 - 0.5 * SPECTRA * step / RATE) < 1e-4
-    if prefix or sorted(threads) != threads:
-        return  # of ascending threads without a prefix the recording is the same
+    if sorted(threads) != threads:
+        return  # of ascending threads the recording is the same
     (tmp_path / "x.vdif").write_bytes(b"".join(sent))
     text = file.read_text().replace('kind = "network"', f'kind = "file"\nfile = "{tmp_path}/x.vdif"')
     for key in ("sample =", "frame_bytes", "frame_prefix", "threads", "stations", "n_channels = " + str(channels) + "\ncenter"):
@@ -319,22 +320,73 @@ def test_a_stream_without_a_byte_ends_the_run(tmp_path):
     assert s["integrations"] == 0 and any("nothing was made" in w for w in s["warnings"])
 
 
-def test_two_streams_go_on_after_a_gap_of_both(tmp_path):
-    """Blocks of GUPPI RAW whose PKTIDX goes on far beyond the window of the receiver."""
-    samples = np.random.default_rng(9).integers(-50, 50, (1, 4, 32 + 128 * 400, 2, 2), np.int8)
-    recording = frames.guppi(samples, 160, 32, 150.0, 0.4, lost=range(100, 300))
-    file = observation(tmp_path, 4, f"""format = "guppi"
+@pytest.mark.parametrize("n_streams", [1, 2])
+def test_streams_go_on_after_a_gap_as_the_recording_does(tmp_path, n_streams):
+    """Blocks of GUPPI RAW whose PKTIDX goes on beyond the window of the receiver: absent samples, exactly."""
+    samples = np.random.default_rng(9).integers(-50, 50, (n_streams, 4, 32 + 128 * 400, 2, 2), np.int8)
+    lost = range(100, 300)
+    for k in range(n_streams):
+        (tmp_path / f"{k}.raw").write_bytes(frames.guppi(samples[k:k + 1], 160, 32, 150.0, 0.4, lost=lost))
+    (tmp_path / "all.raw").write_bytes(frames.guppi(samples, 160, 32, 150.0, 0.4, lost=lost))
+    file = observation(tmp_path, 2 * n_streams, f"""format = "guppi"
 sample = "ci8"
 n_channels = 4
 frame_bytes = {4 * 160 * 2 * 2}
 overlap_samples = 32
 channel_zero_mhz = 149.85
 """, rate=100_000, spectra=True)
-    (tmp_path / "x.raw").write_bytes(recording)
-    with open(tmp_path / "x.raw", "rb") as a, open(tmp_path / "x.raw", "rb") as b:
-        s = summary(run("run", file, "-o", tmp_path / "live", "--json", "-q", "--set",
-                        f'source.listen=["fd://{a.fileno()}","fd://{b.fileno()}"]', pass_fds=(a.fileno(), b.fileno())))
-    assert s["packets_used"] > 2 * 200 - 20, s
+    streams = [open(tmp_path / f"{k}.raw", "rb") for k in range(n_streams)]
+    listen = json.dumps([f"fd://{f.fileno()}" for f in streams])
+    s = summary(run("run", file, "-o", tmp_path / "live", "--json", "-q", "--set", f"source.listen={listen}",
+                    pass_fds=[f.fileno() for f in streams]))
+    for f in streams:
+        f.close()
+    assert s["packets_used"] == n_streams * 200 and s["packets_rejected_total"] == 0 and s["warnings"] == []
+    assert s["lost_samples"] == n_streams * 200 * 128 * 4 * 2  # blocks, spectra, channels, polarizations
+    text = file.read_text().replace('kind = "network"', f'kind = "file"\nfile = "{tmp_path}/all.raw"')
+    for key in ("sample =", "n_channels", "frame_bytes", "overlap", "channel_zero"):
+        text = "\n".join(line for line in text.split("\n") if not line.startswith(key))
+    file.write_text(text)
+    run("run", file, "-o", tmp_path / "file", "-q")
+    agree(tmp_path / "live", tmp_path / "file", exact=True)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "tcp", "udp"])
+def test_frames_after_a_gap_of_all_are_of_the_same_observation(tmp_path, kind):
+    """A gap of 0.5 s, and one of 20 s, in frames of two threads that come over a network or through a pipe."""
+    second = RATE // 640
+    c = codes(10, 2, 640 * second, 1, 1, 2)
+    sent = frames.vdif_frames(c, 2, False, 640, [0, 1])
+    before, after = sent[:second // 2], sent[3 * second // 2:]  # 0.25 s, 0.5 s lost
+    later = frames.vdif_frames(c, 2, False, 640, [0, 1], second=frames.SECOND + 20)
+    file = observation(tmp_path, 2, f"""format = "vdif"
+sample = "i2"
+frame_bytes = {len(sent[0])}
+center_mhz = 150.0
+""")
+
+    def send(endpoint):
+        sender(kind, before + after)(endpoint)
+
+    s = receive(tmp_path, file, kind, send)
+    lost = s["packets_rejected"].get("future", 0)  # those that told of the gap
+    assert s["packets_used"] + lost == len(before) + len(after) and s["packets_rejected_total"] == lost
+    assert lost <= (32 if kind != "udp" else 400)
+    assert s["lost_samples"] == (len(sent) - s["packets_used"]) * 640
+    assert s["warnings"] == []
+    n = 2 * SPECTRA * 16
+    times = visibilities(tmp_path / "live")[2]
+    made = np.unique(np.rint((times - 2461101.0) * 86400 * RATE / n - 0.5))
+    assert np.isin([0, second * 640 // n - 1], made).all() and not np.isin(second * 640 // n // 2, made)
+
+    def send_later(endpoint):
+        sender(kind, before + later[:second])(endpoint)
+
+    (tmp_path / "live").rename(tmp_path / "gap")
+    (tmp_path / "pipe").unlink(missing_ok=True)
+    s = receive(tmp_path, file, kind, send_later)
+    assert len(s["warnings"]) == 1 and "went ahead by 19.75" in s["warnings"][0] and "new segment" in s["warnings"][0]
+    assert s["lost_samples"] <= 640 * s["packets_rejected_total"]  # nothing of the time between
 
 
 def test_a_stream_that_is_no_frames_is_closed_and_the_next_is_read(tmp_path):
@@ -421,6 +473,26 @@ def test_dada_through_a_descriptor_and_of_two_streams(tmp_path):
                     .replace('sample = "i8"\n', ""))
     run("run", file, "-o", tmp_path / "file", "-q")
     agree(tmp_path / "live", tmp_path / "file")
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_stream_that_begins_later_is_absent_until_then(tmp_path, order):
+    """Two DADA streams, the second a second after the first, far beyond the window: its samples are lost, no others."""
+    n, block = 2 * RATE, 2048  # of samples of two inputs in 4096 bytes
+    samples = np.random.default_rng(11).integers(-50, 50, (n, 1, 4, 1), np.int8)
+    late = RATE + 3 * block  # 625 blocks and 3
+    first, second = order
+    (tmp_path / f"{first}.dada").write_bytes(frames.dada(np.ascontiguousarray(samples[:, :, :2]), 150.32, RATE))
+    # As much before the second as blocks allow by its start, the rest by its offset.
+    start = (frames.START + datetime.timedelta(seconds=1)).strftime("%Y-%m-%d-%H:%M:%S")
+    (tmp_path / f"{second}.dada").write_bytes(frames.dada(np.ascontiguousarray(samples[late:, :, 2:]), 150.32, RATE, UTC_START=start,
+                                                          OBS_OFFSET=2 * (late - RATE)))
+    file = observation(tmp_path, 4, 'format = "dada"\nsample = "i8"\ncenter_mhz = 150.0\n')
+    with open(tmp_path / "0.dada", "rb") as a, open(tmp_path / "1.dada", "rb") as b:
+        s = summary(run("run", file, "-o", tmp_path / "live", "--json", "-q", "--set",
+                        f'source.listen=["fd://{a.fileno()}","fd://{b.fileno()}"]', pass_fds=(a.fileno(), b.fileno())))
+    assert s["packets_rejected_total"] == 0 and s["packets_used"] == n // block + (n - late) // block
+    assert s["undelivered_samples"] + s["lost_samples"] == 2 * late, s
 
 
 @pytest.mark.parametrize("width_mhz", [0.4, -0.4])

@@ -163,8 +163,31 @@ void Assembler::vote(std::uint64_t slot_raw, int bits, std::uint32_t stream, Mon
   if (elected == nullptr) return;
   if (locked_ && !provisional_ && !share_.below_tenth(now)) return;
   const std::int64_t reach = (config_.window_chunks - 1) * config_.chunk_slots;
-  start_segment(std::max(elected->first_slot, elected->latest_slot - reach), elected->first_slot,
-                now);
+  const std::int64_t origin = std::max(elected->first_slot, elected->latest_slot - reach);
+  if (!bridge(origin, now)) start_segment(origin, elected->first_slot, now);
+}
+
+void Assembler::move_to(std::int64_t slot, MonotonicNs now) {
+  if (!bridge(slot, now)) lock(slot, now);
+}
+
+// The slots between are missing, without chunks of their own: who reads chunks sees by their ticks
+// that time went on.
+bool Assembler::bridge(std::int64_t slot, MonotonicNs now) {
+  const std::int64_t step = difference(slot, head_slot_);
+  if (!locked_ || provisional_ || step <= 0 || step > config_.max_gap_slots) return false;
+  if (keeps_grid_ && !keeps_grid_()) return false;
+  close_open_as_short(now);
+  const std::int64_t to = floor_divide(slot, config_.grid_slots) * config_.grid_slots;
+  const std::int64_t n = std::max<std::int64_t>(0, to - head_slot_);
+  totals_.missing_slots += static_cast<std::uint64_t>(n * (config_.n_streams - n_never_placed_));
+  totals_.undelivered_slots += static_cast<std::uint64_t>(n * n_never_placed_);
+  ++totals_.gaps;
+  head_slot_ += n;
+  for (auto& stream : streams_) stream.position = std::max(stream.position, head_slot_);
+  gate_.clear();
+  share_ = {};
+  return true;
 }
 
 void Assembler::lock(std::int64_t origin_slot, MonotonicNs now) {
@@ -173,7 +196,11 @@ void Assembler::lock(std::int64_t origin_slot, MonotonicNs now) {
 }
 
 void Assembler::start_segment(std::int64_t origin, std::int64_t first_vote, MonotonicNs now) {
-  if (locked_) close_open_as_short(now);
+  if (locked_) {
+    close_open_as_short(now);
+    ++totals_.jumps;
+    totals_.jump_slots = difference(origin, head_slot_);
+  }
   ++totals_.segments;
   locked_ = true;
   provisional_ = false;
@@ -296,10 +323,15 @@ Reason Assembler::place_piece(const Run& run, MonotonicNs now, bool count_slots)
   return reason;
 }
 
+bool Assembler::reaches(std::uint32_t stream, std::int64_t slot) const {
+  const std::int64_t k = floor_divide(difference(slot, head_slot_), config_.chunk_slots);
+  return k < config_.window_chunks || (k == config_.window_chunks && leads(stream));
+}
+
 // Whether a stream that has arrived at the end of the window may close its head, so that nothing
 // good is lost until the dead are known to be dead: it has at least half of the last chunk, and of
 // the streams that delivered anything since that chunk began most are past the head.
-bool Assembler::leads(std::uint32_t stream) {
+bool Assembler::leads(std::uint32_t stream) const {
   const auto& last = open_at(config_.window_chunks - 1);
   if (!last.used || 2 * last.of_stream[stream] < config_.chunk_slots) return false;
   int n_past = 0, n_in_head = 0;

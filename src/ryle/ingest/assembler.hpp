@@ -43,6 +43,9 @@ struct AssemblerConfig {
   MonotonicNs sender_timeout_ns = 1000 * kMillisecond_ns;  ///< after it a stream may be bound anew
   MonotonicNs contest_ns = 200 * kMillisecond_ns;          ///< in which a rival may win a stream
   double slots_per_s = 0;  ///< of one stream, as configured; 0 = not known
+  /// Time that goes on so far ahead of the window is a gap of the segment, whose slots are missing;
+  /// further ahead, or back, it is a new segment. 0: always one.
+  std::int64_t max_gap_slots = 0;
   /// Whether a slot can be of now (receiver_thread.hpp); none = any can.
   std::function<bool(std::int64_t slot)> possible_time;
   MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< of the quorum for streams that never come
@@ -73,6 +76,8 @@ class Assembler {
   void offer_run(const Run& run, MonotonicNs now);
   /// Begins a segment at `origin_slot` without a vote (a stream transport has no absolute time).
   void lock(std::int64_t origin_slot, MonotonicNs now);
+  /// The caller knows that all streams go on at `slot`: a gap where it is one, else as lock().
+  void move_to(std::int64_t slot, MonotonicNs now);
   /// Runs the timers; call at least every few milliseconds, also without data.
   void poll(MonotonicNs now);
   /// Closes the window: open chunks are delivered as short, held packets become `prelock`.
@@ -82,6 +87,10 @@ class Assembler {
 
   /// Called when a segment has begun, before anything of it is placed.
   void set_on_segment(std::function<void()> begun) { on_segment_ = std::move(begun); }
+
+  /// Whether the packet that is being offered begins where packets of this segment do: else its
+  /// time cannot be that of the segment after a gap. Empty: it does.
+  void set_keeps_grid(std::function<bool()> keeps) { keeps_grid_ = std::move(keeps); }
 
   /// While set, a quorum may begin a new segment although the present one still places data (its
   /// time was a guess).
@@ -105,6 +114,8 @@ class Assembler {
   std::uint64_t n_placed(std::uint32_t stream) const { return streams_[stream].n_placed; }
   /// When something was last placed, of any stream.
   MonotonicNs last_placed() const { return last_placed_; }
+  /// A slot of the stream would lie in the window, or before it, or close its head. @pre locked()
+  bool reaches(std::uint32_t stream, std::int64_t slot) const;
   /// Something of the stream was placed within `age_ns` before `now`.
   bool live(std::uint32_t stream, MonotonicNs now, MonotonicNs age_ns) const;
 
@@ -117,6 +128,9 @@ class Assembler {
     std::uint64_t rebound = 0;            ///< streams that a rival won from their sender
     std::uint64_t placed_slots = 0;       ///< of all chunks
     std::uint64_t chunks = 0, dropped_chunks = 0, segments = 0;
+    std::uint64_t gaps = 0;       ///< beyond the window, within a segment
+    std::uint64_t jumps = 0;      ///< segments that began after another one, ...
+    std::int64_t jump_slots = 0;  ///< ... the last one so far from the end of the one before
     std::uint64_t closed_full = 0, closed_by_evidence = 0, closed_by_time = 0, closed_short = 0;
   };
   const Totals& totals() const { return totals_; }
@@ -169,7 +183,7 @@ class Assembler {
   Reason place_piece(const Run& run, MonotonicNs now, bool count_slots);
   Reason place_in(OpenChunk& open, std::int64_t offset, const Run& run, MonotonicNs now);
   Reason occupied(const OpenChunk& open, std::int64_t offset, const Run& run) const;
-  bool leads(std::uint32_t stream);
+  bool leads(std::uint32_t stream) const;
   void count_live(MonotonicNs now);
   void count(Reason reason, std::uint64_t n) {
     totals_.reasons[static_cast<std::size_t>(reason)] += n;
@@ -179,6 +193,9 @@ class Assembler {
   void replay_held(MonotonicNs now);
 
   OpenChunk& open_at(std::int64_t k) { return window_[(head_index_ + k) % config_.window_chunks]; }
+  const OpenChunk& open_at(std::int64_t k) const {
+    return window_[(head_index_ + k) % config_.window_chunks];
+  }
   void begin_chunk(OpenChunk& open, MonotonicNs now);
   void update_evidence(OpenChunk& open, MonotonicNs now);
   void advance(MonotonicNs now);
@@ -187,12 +204,14 @@ class Assembler {
   std::int64_t extent(const OpenChunk& open) const;
   std::int64_t finalize(OpenChunk& open, std::int64_t n_slots);
   void start_segment(std::int64_t origin, std::int64_t first_vote, MonotonicNs now);
+  bool bridge(std::int64_t slot, MonotonicNs now);
 
   AssemblerConfig config_;
   std::unique_ptr<Placement> placement_;
   ChunkPool& pool_;
   std::function<bool()> cancelled_;
   std::function<void()> on_segment_;
+  std::function<bool()> keeps_grid_;
   std::int64_t words_per_stream_;
   std::int64_t evidence_slots_;
   std::vector<OpenChunk> window_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -77,6 +78,7 @@ class DescribedReceiver final : public ReceiverThread {
     allocate_ports(packet_bytes);
     if (config_.stream)
       set_cutters([shape = *config_.stream] { return make_stream_cutter(shape); });
+    if (config_.stream) waiting_.resize(codec_.n_streams());
     const AssemblerConfig a = assembler();
     const std::int64_t payload = config_.packet.payload_bytes();
     std::unique_ptr<Placement> placement;
@@ -92,7 +94,7 @@ class DescribedReceiver final : public ReceiverThread {
     const std::int64_t spans =
         a.n_streams * a.inputs_per_stream * std::min<std::int64_t>(a.chunk_slots / 64 + 2, 8);
     allocate(a, std::move(placement), config_.n_chunks, spans, config_.memory,
-             static_cast<std::uint64_t>(samples_per_slot / a.inputs_per_stream));
+             static_cast<std::uint64_t>(samples_per_slot));
     publish();
   }
   ~DescribedReceiver() override { end(); }
@@ -121,6 +123,7 @@ class DescribedReceiver final : public ReceiverThread {
     a.idle_close_ns = config_.idle_close_ns;
     a.patience_ns = config_.patience_ns;
     a.slots_per_s = slots_per_s();
+    a.max_gap_slots = max_gap_slots(slots_per_s() / config_.rate_factor);
     SampleClock clock = config_.clock;
     if (config_.packet.counts_from_1970) clock.epoch_tai_ns = tai_minus_unix_ns();
     const bool dated = config_.packet.is_dated() || config_.time_source != TimeSource::arrival;
@@ -156,8 +159,13 @@ class DescribedReceiver final : public ReceiverThread {
     counted.slot_raw = counts_ / packet_counts_;
     counted.payload = bytes.subspan(packet.payload_offset, packet.payload_bytes);
     counted.stride_bytes = packet.payload_bytes;
-    if (assembler_->locked() && (counts_ % packet_counts_ != grid_ || phase_s_ != segment_phase_s_))
-      off_grid_ = now_;
+    if (!assembler_->locked()) return offer(port, counted);
+    if (!keeps_grid()) off_grid_ = now_;
+    if (reads_stream() && counted.slot_bits == 64) {
+      const auto slot = static_cast<std::int64_t>(counted.slot_raw);
+      if (const auto begin = packets_moved_to(counted.stream, slot))
+        assembler_->move_to(*begin, now_);
+    }
     return offer(port, counted);
   }
 
@@ -168,17 +176,16 @@ class DescribedReceiver final : public ReceiverThread {
     return (codec_.n_blocks() - 1 - stream / n_boards) * n_boards + stream % n_boards;
   }
 
-  // Of the first stream with a header: the others count from there, too.
+  // Ticks of a stream from the beginning of the first one with a header.
   void on_header(std::int64_t zero_tai_ns) override {
-    if (!has_zero_) config_.clock.epoch_tai_ns = zero_tai_ns;
-    has_zero_ = true;
-    const double ticks = static_cast<double>(zero_tai_ns - config_.clock.epoch_tai_ns) * 1e-9 *
-                         config_.clock.rate_hz.value();
-    offsets_.resize(config_.endpoints.size());
+    zeros_.resize(config_.endpoints.size());
+    if (!first_zero_) first_zero_ = zero_tai_ns;
+    const double ticks =
+        static_cast<double>(zero_tai_ns - *first_zero_) * 1e-9 * config_.clock.rate_hz.value();
     if (!(std::abs(ticks) < 1e18))
       throw FormatError(
           "the stream begins too many samples from the beginning of the first one to be counted");
-    offsets_[reading_stream()] = std::llround(ticks);
+    zeros_[reading_stream()] = {zero_tai_ns, std::llround(ticks)};
     if (std::abs(ticks - std::round(ticks)) > 0.01)
       throw FormatError(
           fmt::format("the stream begins {} samples after the first one, no whole number: their "
@@ -188,50 +195,145 @@ class DescribedReceiver final : public ReceiverThread {
   }
 
   Reason take_block(UdpPort& port, Tick tick, std::span<const std::byte> block) override {
-    const Tick at = tick + offsets_[reading_stream()];
+    const auto stream = static_cast<std::uint32_t>(reading_stream());
+    // Which of the streams begins first is known when all have a block.
+    const Tick at = tick + (zero_ ? zeros_[stream]->ticks - zero_->ticks : 0);
     if (at < 0) {
       assembler_->reject(Reason::time);
       return Reason::time;
     }
+    const std::int64_t slot = at / packet_ticks_;
+    if (codec_.n_streams() == 1) {
+      counts_ = static_cast<std::uint64_t>(at);
+      if (!assembler_->locked()) {
+        find_zero();
+        assembler_->lock(slot, now_);
+      }
+      // Nobody forges a stream: where it goes on elsewhere, its time does.
+      if (slot < assembler_->position(stream) || !assembler_->reaches(stream, slot))
+        assembler_->move_to(slot, now_);
+      return offer_block(&port, {stream, at, block});
+    }
+    offer_due();
+    if (assembler_->locked() && waiting_[stream].empty() && assembler_->reaches(stream, slot)) {
+      n_beyond_ = 0;
+      return offer_block(&port, {stream, at, block});
+    }
+    waiting_[stream].push_back({at, {block.begin(), block.end()}});
+    port.position = slot;  // the others are read first
+    const bool all = std::ranges::none_of(waiting_, [](const auto& of) { return of.empty(); });
+    if (all || ++n_beyond_ >= window_slots())
+      begin_beyond();
+    else if (std::ssize(waiting_[stream]) > window_slots())
+      offer_first_waiting(stream);
+    return Reason::used;  // or told later
+  }
+
+  // Count 0 is that of the earliest of the headers.
+  void find_zero() {
+    for (const auto& zero : zeros_) {
+      if (zero && (!zero_ || zero->ticks < zero_->ticks)) zero_ = zero;
+    }
+    config_.clock.epoch_tai_ns = zero_->tai_ns;
+    for (std::size_t s = 0; s < waiting_.size(); ++s) {
+      for (auto& block : waiting_[s]) block.at += zeros_[s]->ticks - zero_->ticks;
+    }
+  }
+
+  // Blocks before the beginning and beyond the window wait, at most a window of them. Time goes on
+  // there when blocks of all streams wait, or when those that still come have sent a window of
+  // blocks beyond it since any was of use (the others have ended). A stream that begins later waits
+  // for its time.
+  void begin_beyond() {
+    const auto first_of = [](const auto& of) {
+      return of.empty() ? std::numeric_limits<Tick>::max() : of.front().at;
+    };
+    n_beyond_ = 0;
+    const bool begins = !assembler_->locked();
+    if (begins) find_zero();
+    const Tick first = first_of(*std::ranges::min_element(waiting_, {}, first_of));
+    counts_ = static_cast<std::uint64_t>(first);
+    if (begins)
+      assembler_->lock(first / packet_ticks_, now_);
+    else
+      assembler_->move_to(first / packet_ticks_, now_);
+    offer_due();
+  }
+
+  void offer_due() {
+    if (!assembler_->locked()) return;
+    for (std::uint32_t s = 0; s < waiting_.size(); ++s) {
+      while (!waiting_[s].empty() && assembler_->reaches(s, waiting_[s].front().at / packet_ticks_))
+        offer_first_waiting(s);
+    }
+  }
+
+  void offer_first_waiting(std::uint32_t stream) {
+    const WaitingBlock first = std::move(waiting_[stream].front());
+    waiting_[stream].pop_front();
+    offer_block(nullptr, {stream, first.at, first.bytes});
+  }
+
+  void disconnect_all() override {
+    offer_due();
+    while (std::ranges::any_of(waiting_, [](const auto& of) { return !of.empty(); }))
+      begin_beyond();
+  }
+
+  struct Block {
+    std::uint32_t stream = 0;
+    Tick at = 0;
+    std::span<const std::byte> bytes;
+  };
+  /// @param port that it comes from, null where it has waited
+  Reason offer_block(UdpPort* port, const Block& block) {
     CountedPacket counted;
-    counted.stream = static_cast<std::uint32_t>(reading_stream());
-    counts_ = static_cast<std::uint64_t>(at);
-    const auto slot = at / packet_ticks_;
-    counted.slot_raw = static_cast<std::uint64_t>(slot);
-    counted.payload = block;
-    counted.stride_bytes = static_cast<std::int64_t>(block.size());
-    if (!assembler_->locked())
-      assembler_->lock(slot, now_);
-    else if (const auto origin = moved_to(counted.stream, slot))
-      assembler_->lock(*origin, now_);
-    if (counts_ % packet_counts_ != grid_)
+    counted.stream = block.stream;
+    counts_ = static_cast<std::uint64_t>(block.at);
+    counted.slot_raw = static_cast<std::uint64_t>(block.at / packet_ticks_);
+    counted.payload = block.bytes;
+    counted.stride_bytes = static_cast<std::int64_t>(block.bytes.size());
+    const bool off_grid = counts_ % packet_counts_ != grid_;
+    if (off_grid && port != nullptr)
       throw FormatError(fmt::format(
           "a block begins {} samples after the grid of the others, blocks of {} samples",
           (counts_ + packet_counts_ - grid_) % packet_counts_, packet_ticks_));
-    return offer(port, counted);
+    if (off_grid) assembler_->reject(Reason::field);
+    if (off_grid) return Reason::field;
+    return port != nullptr ? offer(*port, counted) : assembler_->offer(counted, now_);
   }
 
-  // Nobody forges a stream: where a single one goes on elsewhere, its time does. Several go on
-  // where all of them are beyond the window, or where those that still come have sent a window of
-  // blocks beyond it since any was of use (the others have ended): at the first of them.
-  std::optional<std::int64_t> moved_to(std::uint32_t stream, std::int64_t slot) {
-    const std::int64_t window = config_.window_chunks * config_.chunk_ticks / packet_ticks_;
-    const std::int64_t step = slot - assembler_->position(stream);
-    if (codec_.n_streams() == 1)
-      return step < 0 || step >= window ? std::optional(slot) : std::nullopt;
-    beyond_.resize(codec_.n_streams(), kNotBeyond);
-    if (step < window) {
-      beyond_[stream] = kNotBeyond;
-      n_beyond_ = 0;
+  // Packets of a stream come whole and in order, but one of them may hold a wrong counter: as many
+  // as a vote needs, all beyond the window and of one time.
+  std::optional<std::int64_t> packets_moved_to(std::uint32_t stream, std::int64_t slot) {
+    constexpr std::int64_t kPackets = 16;
+    if (!goes_beyond(stream, slot) || n_beyond_ < kPackets) return std::nullopt;
+    const auto too_early = [&](std::int64_t at) { return at < slot - window_slots(); };
+    const auto too_late = [&](std::int64_t at) {
+      return at != kNotBeyond && at > slot + window_slots();
+    };
+    if (std::ranges::any_of(beyond_, too_early) || std::ranges::any_of(beyond_, too_late))
       return std::nullopt;
-    }
-    beyond_[stream] = slot;
-    const bool all = std::ranges::count(beyond_, kNotBeyond) == 0;
-    if (++n_beyond_ < window && !all) return std::nullopt;
-    const std::int64_t origin = *std::ranges::min_element(beyond_);
+    return first_beyond();
+  }
+
+  std::int64_t window_slots() const {
+    return config_.window_chunks * config_.chunk_ticks / packet_ticks_;
+  }
+
+  bool goes_beyond(std::uint32_t stream, std::int64_t slot) {
+    beyond_.resize(codec_.n_streams(), kNotBeyond);
+    const bool beyond = !assembler_->reaches(stream, slot);
+    beyond_[stream] = beyond ? slot : kNotBeyond;
+    n_beyond_ = beyond ? n_beyond_ + 1 : 0;
+    return beyond;
+  }
+
+  std::optional<std::int64_t> first_beyond() {
+    const std::int64_t first = *std::ranges::min_element(beyond_);
     beyond_.clear();
     n_beyond_ = 0;
-    return origin;
+    return first;
   }
 
   std::string format_note() const override {
@@ -263,6 +365,10 @@ class DescribedReceiver final : public ReceiverThread {
     const auto seconds = static_cast<std::int64_t>(ticks_den / per_s);
     const auto ns = static_cast<std::int64_t>(ticks_den % per_s * 1'000'000'000 / per_s);
     return recording_tai_ns_from_unix(seconds + segment_phase_s_, ns);
+  }
+
+  bool keeps_grid() const override {
+    return counts_ % packet_counts_ == grid_ && phase_s_ == segment_phase_s_;
   }
 
   // Packets need not lie on whole packets since counter 0: the rest goes into the epoch. The packet
@@ -305,12 +411,22 @@ class DescribedReceiver final : public ReceiverThread {
   /// Seconds between whole periods since count 0 and the period that the counter counts in.
   std::int64_t phase_s_ = 0, segment_phase_s_ = 0;
   std::vector<std::byte> rejected_;  ///< the last packet that was
-  bool has_zero_ = false;            ///< a header came
-  std::vector<Tick> offsets_;        ///< of the streams with headers, from the first one
+  struct Zero {
+    std::int64_t tai_ns = 0;
+    Tick ticks = 0;  ///< after first_zero_
+  };
+  std::optional<std::int64_t> first_zero_;  ///< of the first header that came
+  std::vector<std::optional<Zero>> zeros_;  ///< [stream], of its tick 0
+  std::optional<Zero> zero_;                ///< the earliest when the data began: count 0
   static constexpr std::int64_t kNotBeyond = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::int64_t> beyond_;  ///< slot of each such stream's last block, beyond the window
-  std::int64_t n_beyond_ = 0;         ///< such blocks since one that was not
-  std::uint64_t counts_ = 0;          ///< of the packet that is being offered
+  std::vector<std::int64_t> beyond_;  ///< slot of each stream's last packet, beyond the window
+  std::int64_t n_beyond_ = 0;         ///< such packets, or blocks, since one that was not
+  struct WaitingBlock {
+    Tick at = 0;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<std::deque<WaitingBlock>> waiting_;  ///< [stream], beyond the window
+  std::uint64_t counts_ = 0;                       ///< of the packet that is being offered
   std::uint64_t grid_ = 0;  ///< counts that packets of this segment begin after whole packets
   MonotonicNs off_grid_ = 0;
   SegmentClocks clocks_;
@@ -391,8 +507,12 @@ std::int64_t described_source_chunk_bytes(const DescribedSourceConfig& c) {
       c.stream ? make_stream_cutter(*c.stream) : make_packet_cutter(c.packet.length);
   const auto n_endpoints = std::ranges::count_if(
       c.endpoints, [](const std::string& text) { return !parse_endpoint(text).is_udp(); });
-  const std::int64_t buffers = checked_product(
+  std::int64_t buffers = checked_product(
       {n_endpoints, static_cast<std::int64_t>(StreamInputs::buffer_bytes(*cutter))}, "streams");
+  // Blocks of streams that wait for the others.
+  if (c.stream && codec.n_streams() > 1)
+    buffers += checked_product(
+        {c.window_chunks, codec.n_streams(), slots, c.packet.payload_bytes()}, "waiting blocks");
   if (c.packet.has_channels())
     return buffers +
            checked_product({c.n_chunks, codec.n_streams(), slots, c.packet.payload_bytes()},

@@ -22,6 +22,7 @@ AssemblerConfig assembler_config(const FengineSourceConfig& c, const FengineLayo
   a.idle_close_ns = c.idle_close_ns;
   a.patience_ns = c.patience_ns;
   a.slots_per_s = c.clock.rate_hz.value() * c.rate_factor;
+  a.max_gap_slots = max_gap_slots(c.clock.rate_hz.value());
   SampleClock clock = c.clock;
   if (c.format != FengineFormat::chips) clock.epoch_tai_ns = tai_minus_unix_ns();
   const bool dated = c.format != FengineFormat::chips || c.time_source != TimeSource::arrival;
@@ -142,6 +143,7 @@ void FengineReceiver::segment_begun() {
     if (config_.time_source == TimeSource::arrival) date_by_arrival();
     return;
   }
+  grid_ = tick_raw_ % ticks_per_spectrum_;
   const auto tag = static_cast<std::int64_t>(tick_raw_);
   const auto tai_ns =
       recording_tai_ns_from_unix(tag / wire::kLwaTicksPerSecond,
@@ -154,5 +156,7 @@ void FengineReceiver::segment_begun() {
   }
   clocks_.begin(newest_segment(), clock);
 }
+
+bool FengineReceiver::keeps_grid() const { return tick_raw_ % ticks_per_spectrum_ == grid_; }
 
 }  // namespace ryle

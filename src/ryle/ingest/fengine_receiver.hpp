@@ -25,6 +25,7 @@ class FengineReceiver : public ReceiverThread {
  private:
   bool serve(int timeout_ms) override;
   void segment_begun() override;
+  bool keeps_grid() const override;
   void date_by_arrival();
   Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) override;
 
@@ -33,6 +34,7 @@ class FengineReceiver : public ReceiverThread {
   std::int64_t skew_limit_;           ///< spectra a socket may be read ahead of another
   std::uint64_t ticks_per_spectrum_;  ///< of the packets' counter
   std::uint64_t tick_raw_ = 0;        ///< of the packet that is being offered
+  std::uint64_t grid_ = 0;            ///< ticks that those of this segment begin after spectra
   SegmentClocks clocks_;
 };
 

@@ -35,6 +35,8 @@ AssemblerConfig assembler_config(const Mwa32tSourceConfig& c, int n_udp) {
   a.idle_close_ns = c.idle_close_ns;
   a.patience_ns = c.patience_ns;
   a.slots_per_s = static_cast<double>(kRate_hz) * c.rate_factor;
+  // Groups on TCP know no time: after a gap they are aligned with the packets anew.
+  if (n_udp == a.n_streams) a.max_gap_slots = max_gap_slots(c.clock.rate_hz.value());
   a.possible_time = possible_time(c.clock, 1, c.max_clock_error_s);
   return a;
 }

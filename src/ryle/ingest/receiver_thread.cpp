@@ -41,6 +41,8 @@ std::int64_t tai_minus_unix_ns() {
   return tai_ns ? *tai_ns - second * 1'000'000'000 : 0;
 }
 
+std::int64_t max_gap_slots(double slots_per_s) { return std::llround(kMaxLiveGap_s * slots_per_s); }
+
 std::int64_t host_tai_ns() { return host_unix_ns() + tai_minus_unix_ns(); }
 
 std::function<bool(std::int64_t slot)> possible_time(const SampleClock& clock,
@@ -91,7 +93,9 @@ void ReceiverThread::allocate(const AssemblerConfig& config, std::unique_ptr<Pla
     streams_.rewind(assembler_->origin_slot());
     segment_begun();
   });
+  assembler_->set_keeps_grid([this] { return keeps_grid(); });
   samples_per_slot_ = samples_per_slot;
+  gap_slots_per_s_ = static_cast<double>(config.max_gap_slots) / kMaxLiveGap_s;
 }
 
 void ReceiverThread::end() {
@@ -216,6 +220,18 @@ std::string ReceiverThread::capture_note() const {
   return text.empty() ? "" : capture_path_ + " also has: " + text;
 }
 
+// Segments after the first one, for the operator.
+std::string ReceiverThread::jump_note() const {
+  const auto& totals = assembler_->totals();
+  if (totals.jumps == 0 || gap_slots_per_s_ == 0) return {};
+  const double jump_s = static_cast<double>(totals.jump_slots) / gap_slots_per_s_;
+  return fmt::format(
+      "the time of the packets {} by {:.6g} s{}: a gap of up to {:g} s is absent samples, here a "
+      "new segment begins, and nothing between is counted as lost",
+      jump_s < 0 ? "went back" : "went ahead", std::abs(jump_s),
+      totals.jumps == 1 ? "" : fmt::format(" (the last of {} times)", totals.jumps), kMaxLiveGap_s);
+}
+
 bool ReceiverThread::serve_ports(int timeout_ms, std::int64_t skew_slots) {
   if (replays()) return serve_capture(timeout_ms);
   std::vector<pollfd> polled;
@@ -337,7 +353,8 @@ void ReceiverThread::run() {
     bool any = serve(5);
     any |= align();
     housekeeping(false);
-    if (abandon_ || capture_ended_ || finished_by_itself() || !fault_.empty()) break;
+    ended_by_itself_ = finished_by_itself();
+    if (abandon_ || capture_ended_ || ended_by_itself_ || !fault_.empty()) break;
     if (!stopping) continue;
     if (replays()) break;  // nothing is on its way
     if (stop_since == 0) stop_since = quiet_since = now_;
@@ -370,8 +387,8 @@ void ReceiverThread::housekeeping(bool force) {
 
 void ReceiverThread::update_notes() {
   std::vector<std::string> notes;
-  for (const std::string& note :
-       {ports_.silent_groups(), streams_.note(), format_note(), replays() ? capture_note() : ""})
+  for (const std::string& note : {ports_.silent_groups(), streams_.note(), format_note(),
+                                  jump_note(), replays() ? capture_note() : std::string()})
     if (!note.empty()) notes.push_back(note);
   const std::lock_guard lock(mutex_);
   snapshot_.notes = std::move(notes);
@@ -379,7 +396,9 @@ void ReceiverThread::update_notes() {
 
 void ReceiverThread::publish() {
   const auto& totals = assembler_->totals();
-  const std::string condition = assembler_->condition(now_);
+  // A stream that has ended is judged by its last data, however long its end was waited for.
+  const std::string condition =
+      assembler_->condition(ended_by_itself_ ? assembler_->last_placed() : now_);
   const std::lock_guard lock(mutex_);
   auto& s = snapshot_;
   s.received = totals.received;

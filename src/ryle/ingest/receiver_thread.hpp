@@ -30,6 +30,12 @@ std::function<bool(std::int64_t slot)> possible_time(const SampleClock& clock,
                                                      std::int64_t ticks_per_slot,
                                                      double max_clock_error_s);
 
+/// Streams of which all go on so much later are the same observation, with absent samples between
+/// (AssemblerConfig::max_gap_slots): longer is a restart.
+inline constexpr double kMaxLiveGap_s = 10;
+/// The same in slots. @param slots_per_s of data
+std::int64_t max_gap_slots(double slots_per_s);
+
 /// TAI less Unix time at present, and TAI by this host's clock.
 std::int64_t tai_minus_unix_ns();
 std::int64_t host_tai_ns();
@@ -80,6 +86,8 @@ class ReceiverThread : private StreamSink {
   void set_cutters(const std::function<std::unique_ptr<StreamCutter>()>& make) {
     streams_.set_cutters(make);
   }
+  /// What is being read came in a stream of bytes.
+  bool reads_stream() const { return reading_ != nullptr; }
   /// Which of the endpoints that are streams is being read.
   std::size_t reading_stream() const { return reading_->source; }
   /// A packet that came through `port`.
@@ -114,6 +122,8 @@ class ReceiverThread : private StreamSink {
   virtual Reason take_block(UdpPort& port, Tick tick, std::span<const std::byte> block);
   /// A segment has begun and nothing of it is placed yet.
   virtual void segment_begun() {}
+  /// The packet that is being offered begins where packets of the segment do.
+  virtual bool keeps_grid() const { return true; }
   virtual void disconnect_all() {}
   /// A line for the operator that only the format knows (IngestCounters::notes), or "".
   virtual std::string format_note() const { return {}; }
@@ -138,6 +148,7 @@ class ReceiverThread : private StreamSink {
   bool next_captured();
   bool captured_is_due(int timeout_ms);
   std::string capture_note() const;
+  std::string jump_note() const;
   void update_notes();
 
   /// RejectedPacket before it is text.
@@ -163,6 +174,8 @@ class ReceiverThread : private StreamSink {
   std::string fault_;
   std::array<LastRejected, kReasons> last_rejected_;
   std::uint64_t samples_per_slot_ = 1;
+  double gap_slots_per_s_ = 0;  // of data
+  bool ended_by_itself_ = false;
   MonotonicNs last_poll_ = 0, last_drops_ = 0, last_publish_ = 0;
   IngestCounters snapshot_;
   std::array<LastRejected, kReasons> rejected_snapshot_;

@@ -77,6 +77,7 @@ AssemblerConfig spead_assembler(const SpeadSourceConfig& c) {
       Rational{cells.rate_hz.num * c.cells_per_heap(), cells.rate_hz.den * c.spectra_per_heap}
           .reduced();
   a.slots_per_s = cells.rate_hz.value() * c.rate_factor;
+  a.max_gap_slots = max_gap_slots(cells.rate_hz.value());
   a.possible_time = possible_time(cells, 1, c.max_clock_error_s);
   return a;
 }
