@@ -13,6 +13,7 @@
 #include "ryle/pipeline/run/run.hpp"
 #include "ryle/pipeline/run/sample_path.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
+#include "ryle/simulate/send_loop.hpp"
 
 // What a live run says of itself: states, reasons, counters that do not add up.
 
@@ -26,7 +27,11 @@ struct ScriptedSource final : ChunkSource {
   explicit ScriptedSource(int n) : left(n) {}
   SourceInfo info() const override { return {}; }
   void start() override {}
-  Chunk* next(std::chrono::milliseconds) override { return left-- > 0 ? &chunk : nullptr; }
+  Chunk* next(std::chrono::milliseconds) override {
+    if (left-- <= 0) return nullptr;
+    if (!then.empty() && ++delivered > 1) now = then;
+    return &chunk;
+  }
   void release(Chunk*) override {}
   bool ended() const override { return left <= 0; }
   void stop() override { left = 0; }
@@ -38,6 +43,19 @@ struct ScriptedSource final : ChunkSource {
   int left;
   IngestCounters counted;
   std::string now = "OK";
+  std::string then;  ///< after the first chunk
+  int delivered = 0;
+};
+
+/// Has nothing to send and ends at once.
+struct EndedSimulation final : PacketSimulation {
+  struct Nothing final : simulate::Sender {
+    Nothing() {
+      loop().schedule.rate_hz = 1e6;
+      loop().schedule.duration_s = 1e-6;
+    }
+  };
+  EndedSimulation() { sender_ = std::make_unique<Nothing>(); }
 };
 
 /// Engines that take `busy_per_data` times the time of the data.
@@ -60,7 +78,7 @@ struct ScriptedRun {
     options.on_progress = [this](const Progress& p) { lines.push_back(p); };
   }
   RunSummary run() {
-    loop.emplace(config, options, source, path, nullptr, 1e9);
+    loop.emplace(config, options, source, path, simulation, 1e9);
     RunSummary summary;
     loop->run(summary);
     return summary;
@@ -70,6 +88,7 @@ struct ScriptedRun {
   RunOptions options;
   ScriptedSource source;
   ScriptedPath path;
+  PacketSimulation* simulation = nullptr;
   std::vector<Progress> lines;
   std::optional<LiveLoop> loop;
 };
@@ -110,6 +129,19 @@ TEST(LiveLoop, EnginesSlowerThanTheDataAreNotOk) {
   waits.path.busy_per_data = 10;
   waits.config.source.lossless = true;
   EXPECT_EQ(waits.run().state, "SLOW");
+}
+
+// Engines that work for long on what waits do not make a silent array of a simulator that has sent
+// everything. Nothing more of a network is silence.
+TEST(LiveLoop, ASimulatorThatHasEndedIsNoSilence) {
+  EndedSimulation simulation;
+  for (const bool simulated : {true, false}) {
+    ScriptedRun run(3);
+    run.source.then = "NO_DATA";
+    if (simulated) run.simulation = &simulation;
+    run.config.source.kind = simulated ? "simulator" : "network";
+    EXPECT_EQ(run.run().state, simulated ? "OK" : "NO_DATA");
+  }
 }
 
 // Rules of run_state(), one after the other.

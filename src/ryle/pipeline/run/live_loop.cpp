@@ -16,6 +16,11 @@
 namespace ryle::pipeline {
 namespace {
 
+/// The receiver has no usable data.
+bool is_silent(const std::string& receiver) {
+  return receiver == "NO_DATA" || receiver == "PRELOCK";
+}
+
 std::unique_ptr<CommandSocket> open_command_socket(const ObservationConfig& config) {
   if (config.runtime.command_socket.empty()) return nullptr;
   std::error_code ignored;  // the socket says what is wrong
@@ -67,6 +72,7 @@ void LiveLoop::run(RunSummary& summary) {
   auto last_progress = Clock::now();
   while (!source_.ended()) {
     if (Chunk* chunk = source_.next(std::chrono::milliseconds(50))) {
+      if (const std::string state = source_.state(); !is_silent(state)) with_data_ = state;
       if (!started_) first_chunk_ = Clock::now();
       started_ = true;
       measure_levels(*chunk);
@@ -215,9 +221,17 @@ void LiveLoop::report(double interval_s) {
   if (options_.on_progress) options_.on_progress(p);
 }
 
+/// Of the source. A simulator that has sent everything is no silent array, however long the engines
+/// work on what waits: then as it was with data.
+std::string LiveLoop::receiver_state() const {
+  const std::string state = source_.state();
+  const bool sent_all = simulation_ != nullptr && !simulation_->sender().running();
+  return is_silent(state) && sent_all && !with_data_.empty() ? with_data_ : state;
+}
+
 Condition LiveLoop::condition(double data_s, double margin) const {
   Condition c;
-  c.receiver = source_.state();
+  c.receiver = receiver_state();
   c.data_s = data_s;
   c.margin = margin;
   c.needed = expected_speed(config_);

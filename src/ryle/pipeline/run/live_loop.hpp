@@ -88,6 +88,7 @@ class LiveLoop {
   void measure_levels(const Chunk& chunk);
   void report(double interval_s);
   Condition condition(double data_s, double margin) const;
+  std::string receiver_state() const;
   void note_ingest(RunSummary& summary) const;
 
   const ObservationConfig& config_;
@@ -104,7 +105,8 @@ class LiveLoop {
   LiveLevels levels_;
   std::vector<double> input_rms_lsb_;
   Clock::time_point last_levels_;
-  std::string warned_;  // the last warning in one
+  std::string warned_;     // the last warning in one
+  std::string with_data_;  // state of the receiver when data last came
   Clock::time_point first_chunk_, simulation_end_;
   std::atomic<std::int64_t> chunks_done_{0};
   bool started_ = false;
