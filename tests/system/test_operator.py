@@ -215,10 +215,56 @@ def test_packets_of_every_format_go_into_a_file(example, settings, n, size, sky)
     run("simulate", EXAMPLES / example, "-o", "x.pcap", *arguments, check=73)
 
 
-def test_a_file_of_packets_is_received_whole():
+SPEAD = ["source.format=spead", "source.start_utc='2026-01-01T00:00:00'", "source.sample_rate_hz=25000", "source.channel_zero_mhz=0",
+         "source.channels_per_packet=4", "source.ticks_per_spectrum=8192", "simulator.period_samples=1024"]
+
+
+# The smallest windows: two chunks of as few packets as there can be.
+@pytest.mark.parametrize("example, settings", [
+    ("lwasv.toml", ["source.chunk_ms=5"]), ("best2.toml", ["source.chunk_ms=6.5536"]), ("lwasv.toml", ["source.chunk_ms=10", *SPEAD]),
+    ("mwa32t.toml", [f"source.listen={endpoints(('udp',) * 4)}", "source.chunk_ms=1", "simulator.period_samples=65536"]),
+])
+def test_a_file_of_packets_is_received_whole_by_the_smallest_window(example, settings):
+    settings = [word for s in (*settings, "source.window_chunks=2") for word in ("--set", s)]
     here = ["--set", "simulator.sky=moving", "--set", "simulator.duration_s=0.1"]
-    made = summary(run("simulate", EXAMPLES / "lwasv.toml", "-o", "x.pcap", "--json", *here))
-    result = summary(run("run", EXAMPLES / "lwasv.toml", "--set", "source.kind=pcap", "--set", f"source.file={pathlib.Path('x.pcap').resolve()}",
-                         "-o", "out", "--json", "-q"))
+    made = summary(run("simulate", EXAMPLES / example, "-o", "x.pcap", "--json", *settings, *here))
+    times = [at for at, _, _ in packets_of("x.pcap")]
+    assert times == sorted(times)
+    result = summary(run("run", EXAMPLES / example, "--set", "source.kind=pcap", "--set", f"source.file={pathlib.Path('x.pcap').resolve()}",
+                         "-o", "out", "--json", "-q", *settings))
     assert result["packets_received"] == result["packets_used"] == made["packets"]
     assert result["lost_samples"] == 0 and result["data_s"] > 0.09
+
+
+def test_bursts_and_damaged_headers_come_from_the_command_line():
+    """Packets of the example with and without them: runs of the asked length are missing, single bits of headers are turned."""
+    here = ["--set", "simulator.duration_s=0.1", "--set", "simulator.speed=1", "--json"]
+    example = EXAMPLES / "lwasv.toml"
+
+    def sent(name, *impairments):
+        made = summary(run("simulate", example, "-o", name, *here, *[word for i in impairments for word in ("--simulate", i)]))
+        packets = [payload for _, _, payload in packets_of(name)]
+        assert made["packets"] == len(packets)
+        return packets
+
+    whole = sent("whole.pcap")
+    boards = {}  # [header without the sequence number]: sequence numbers
+    for packet in sent("bursts.pcap", "bursts=0.02", "burst_packets=10"):
+        boards.setdefault(packet[:8], []).append(int.from_bytes(packet[8:16], "big"))
+    gaps = np.concatenate([np.diff(numbers) - 1 for numbers in boards.values()])
+    gaps = gaps[gaps > 0]
+    # A burst begins with a chance of 0.02 and ends with one of 0.1 a packet.
+    assert len(boards) == 16 and len(gaps) > 300 and abs(gaps.mean() - 10) < 2 and gaps.max() > 20
+    assert abs(gaps.sum() / len(whole) - 0.02 / 0.12) < 0.03
+    damaged = sent("damaged.pcap", "corrupt=0.05")
+    turned = [int.from_bytes(a, "big") ^ int.from_bytes(b, "big") for a, b in zip(whole, damaged, strict=True) if a != b]
+    bits = 8 * len(whole[0])
+    assert abs(len(turned) / len(whole) - 0.05) < 0.01
+    assert all(x.bit_count() == 1 and x.bit_length() > bits - 16 * 8 for x in turned)
+    for name, n_sent in (("bursts.pcap", None), ("damaged.pcap", len(whole))):
+        result = summary(run("run", example, "--set", "source.kind=pcap", "--set", f"source.file={pathlib.Path(name).resolve()}", "-o",
+                             name + ".out", "--json", "-q"))
+        assert result["packets_received"] == result["packets_used"] + result["packets_rejected_total"]
+        # What is lost is what did not come, or was not what it said: 8 channels of 32 inputs a packet.
+        assert result["lost_samples"] >= 0.9 * (len(whole) - result["packets_used"]) * 8 * 32
+        assert result["packets_rejected_total"] > 500 if n_sent else result["packets_rejected_total"] == 0

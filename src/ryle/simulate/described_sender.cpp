@@ -277,8 +277,8 @@ std::shared_ptr<const DescribedSender::Packer> DescribedSender::add_links(
   // Whole times: a last one without its last channels would look like loss.
   if (config.duration_s > 0)
     schedule.duration_s = std::max(1.0, std::round(config.duration_s * slots_per_s)) / slots_per_s;
-  schedule.udp_ceiling_packets_per_s =
-      config.sink ? detail::kNoCeiling : config.udp_ceiling_packets_per_s;
+  schedule.udp_ceiling_packets_per_s = config.udp_ceiling_packets_per_s;
+  schedule.in_turn = static_cast<bool>(config.sink);
   schedule.any_udp = true;
   schedule.in_step = true;
   validate(schedule, config.outages, n_boards);

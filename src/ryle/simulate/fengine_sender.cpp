@@ -122,8 +122,8 @@ void FengineSender::make_links(std::span<const SpectraEpoch> epochs, std::int64_
   schedule.rate_hz = record.spectrum_rate_hz.value();
   schedule.speed = config.speed;
   schedule.duration_s = config.duration_s;
-  schedule.udp_ceiling_packets_per_s =
-      config.sink ? detail::kNoCeiling : config.udp_ceiling_packets_per_s;
+  schedule.udp_ceiling_packets_per_s = config.udp_ceiling_packets_per_s;
+  schedule.in_turn = static_cast<bool>(config.sink);
   schedule.any_udp = true;
   schedule.in_step = true;
   validate(schedule, config.outages, packets.n_boards);

@@ -157,7 +157,7 @@ std::int64_t SendLoop::slowest() const {
 
 std::int64_t SendLoop::samples_due(std::int64_t elapsed_ns) const {
   double speed = schedule.speed;
-  if (speed == 0 && schedule.any_udp) {
+  if (speed == 0 && schedule.any_udp && !schedule.in_turn) {
     speed = schedule.udp_ceiling_packets_per_s * static_cast<double>(schedule.packet_samples) /
             (static_cast<double>(links.size()) * schedule.rate_hz);
   }
@@ -180,8 +180,10 @@ SendLoop::Round SendLoop::turn(std::int64_t due) {
   // more.
   const auto pace_samples = static_cast<std::int64_t>(
       2e-9 * static_cast<double>(kQuantum_ns) * schedule.rate_hz * std::max(1.0, schedule.speed));
-  const std::int64_t maximum =
-      schedule.any_udp ? std::max(32 * schedule.packet_samples, pace_samples) : 16384;
+  const std::int64_t maximum = schedule.in_turn ? schedule.packet_samples
+                               : schedule.any_udp
+                                   ? std::max(32 * schedule.packet_samples, pace_samples)
+                                   : 16384;
   if (schedule.in_step) due = std::min(due, slowest() + maximum);
   bool full = false, behind = false, moved = false;
   for (auto& link : links) {
@@ -195,6 +197,7 @@ SendLoop::Round SendLoop::turn(std::int64_t due) {
 }
 
 void SendLoop::wait(std::int64_t now_ns, Round round) {
+  if (schedule.in_turn && round == Round::moving) return;
   if (round == Round::full) {
     std::vector<pollfd> ready;
     for (const auto& link : links) {

@@ -24,6 +24,9 @@ struct SendSchedule {
   /// No link runs more than one round ahead of the slowest, also when all catch up: one that comes
   /// back from an outage would be ahead by its length. For links that never wait for a receiver.
   bool in_step = false;
+  /// A file takes the packets as fast as they come: one of each link in turn, so that a replay of
+  /// it needs no wider window than the array. At speed 0.
+  bool in_turn = false;
   /// Asked by the thread of the sender before every round: while it is true nothing is sent, and
   /// the schedule stands still. Empty: never.
   std::function<bool()> hold;
@@ -32,9 +35,6 @@ struct SendSchedule {
   /// Told after every round what every link has sent.
   std::function<void(std::int64_t samples)> sent;
 };
-
-/// For who takes packets as fast as they come.
-inline constexpr double kNoCeiling = 1e12;
 
 /// Seconds to a whole number of packets.
 std::int64_t seconds_to_samples(double seconds, double rate_hz, std::int64_t packet_samples);

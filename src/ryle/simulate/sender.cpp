@@ -115,8 +115,8 @@ void Mwa32tSender::make_links(const VoltageRecord& record, std::int64_t n_laps,
   schedule.duration_s = config.duration_s;
   schedule.packet_samples = config.packet_samples;
   schedule.connect_timeout_s = config.connect_timeout_s;
-  schedule.udp_ceiling_packets_per_s =
-      config.sink ? detail::kNoCeiling : config.udp_ceiling_packets_per_s;
+  schedule.udp_ceiling_packets_per_s = config.udp_ceiling_packets_per_s;
+  schedule.in_turn = static_cast<bool>(config.sink);
   validate(schedule, config.outages, wanted);
   std::vector<Endpoint> endpoints;
   for (const auto& text : config.endpoints) endpoints.push_back(detail::parse_target(text));

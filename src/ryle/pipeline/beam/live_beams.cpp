@@ -209,6 +209,9 @@ std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& confi
                                                  simulation_start_tai_ns(config), sink);
   if (is_live_spectra(config.source)) {
     const ArrayLayout array = load_array(config, 0);
+    if (is_live_spead(config.source))
+      return std::make_unique<SpectraSimulation>(config, array, live_spead_config(config, array),
+                                                 sink);
     return std::make_unique<SpectraSimulation>(config, array, live_spectra_config(config, array),
                                                sink);
   }

@@ -64,6 +64,9 @@ SpectraInput spead_input(const ObservationConfig& config) {
   input.metadata = live_spead_metadata(receiver);
   input.kept = KeptChunks::add(config, receiver.chunk_spectra, spead_source_chunk_bytes, receiver);
   input.open = [receiver] { return std::make_unique<SpeadSource>(receiver); };
+  input.simulate = [&config, array = input.array, receiver] {
+    return std::make_unique<SpectraSimulation>(config, array, receiver);
+  };
   return input;
 }
 
@@ -116,11 +119,6 @@ SpectraInput spectra_input(const ObservationConfig& config) {
                        : is_described(config.source)  ? described_input(config)
                        : is_live_spead(config.source) ? spead_input(config)
                                                       : fengine_input(config);
-  if (config.source.kind == "simulator" && !input.simulate)
-    throw UnsupportedError("the simulator sends no packets of source.format = \"" +
-                           config.source.format +
-                           "\"; receive them (source.kind = \"network\") "
-                           "or replay a capture (\"pcap\")");
   input.metadata.max_gulp = input.shape.chunk_spectra;
   input.metadata.live = is_real_time(config);
   input.received = input.metadata;

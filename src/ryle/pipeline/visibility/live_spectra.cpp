@@ -8,6 +8,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/pipeline/visibility/changing_sky.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
+#include "ryle/simulate/spead_sender.hpp"
 #include "ryle/wire/chips.hpp"
 #include "ryle/wire/lwa.hpp"
 
@@ -166,14 +167,34 @@ SpectraMetadata live_spead_metadata(const SpeadSourceConfig& receiver) {
 SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
                                      const FengineSourceConfig& receiver,
                                      const simulate::PacketSink& sink) {
-  const auto& s = config.simulator;
   simulate::FengineSenderConfig sender;
-  sender.impairments = send_impairments(s);
-  sender.sink = sink;
   sender.format = config.source.format;
-  sender.endpoints = config.source.listen;
   sender.first_channel = receiver.first_channel;
   sender.channels_per_packet = receiver.channels_per_packet;
+  begin<simulate::FengineSender>(config, array, receiver.clock, fengine_channels(receiver), sender,
+                                 sink);
+}
+
+SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
+                                     const SpeadSourceConfig& receiver,
+                                     const simulate::PacketSink& sink) {
+  simulate::SpeadSenderConfig sender;
+  sender.beams = receiver.beams;
+  sender.first_channel = receiver.first_channel;
+  sender.channels_per_heap = receiver.channels_per_heap;
+  sender.spectra_per_heap = receiver.spectra_per_heap;
+  sender.ticks_per_spectrum = receiver.ticks_per_spectrum;
+  begin<simulate::SpeadSender>(config, array, receiver.clock, receiver.channels(), sender, sink);
+}
+
+template <class Sender, class SenderConfig>
+void SpectraSimulation::begin(const ObservationConfig& config, const ArrayLayout& array,
+                              const SampleClock& clock, const FrequencyAxis& channels,
+                              SenderConfig sender, const simulate::PacketSink& sink) {
+  const auto& s = config.simulator;
+  sender.impairments = send_impairments(s);
+  sender.sink = sink;
+  sender.endpoints = config.source.listen;
   sender.speed = s.speed;
   sender.duration_s = s.duration_s;
   if (s.dying_receiver >= 0) {
@@ -181,17 +202,16 @@ SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const Arra
     sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
   }
   const simulate::Scene scene = make_scene(config, array.n_inputs());
-  const simulate::SpectraConfig spectra =
-      simulated_spectra(config, receiver.clock, fengine_channels(receiver));
+  const simulate::SpectraConfig spectra = simulated_spectra(config, clock, channels);
   if (has_moving_sky(config)) {
     const auto stream = std::make_shared<simulate::SpectraStream>(array, scene, spectra);
     jy_per_count2_ = stream->jy_per_count2();
-    sender_ = std::make_unique<simulate::FengineSender>(stream, sender);
+    sender_ = std::make_unique<Sender>(stream, sender);
     return;
   }
   const ChangingSky sky(array, scene, spectra);
   jy_per_count2_ = sky.epochs().front().record->jy_per_count2;
-  sender_ = std::make_unique<simulate::FengineSender>(sky.epochs(), sender);
+  sender_ = std::make_unique<Sender>(sky.epochs(), sender);
 }
 
 SimulatedFile write_simulated_spectra(const ObservationConfig& config, const std::string& path) {

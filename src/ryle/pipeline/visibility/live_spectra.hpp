@@ -42,6 +42,14 @@ class SpectraSimulation final : public PacketSimulation {
  public:
   SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
                     const FengineSourceConfig& receiver, const simulate::PacketSink& sink = {});
+  /// Of heaps of SPEAD.
+  SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
+                    const SpeadSourceConfig& receiver, const simulate::PacketSink& sink = {});
+
+ private:
+  template <class Sender, class SenderConfig>
+  void begin(const ObservationConfig& config, const ArrayLayout& array, const SampleClock& clock,
+             const FrequencyAxis& channels, SenderConfig sender, const simulate::PacketSink& sink);
 };
 
 }  // namespace ryle::pipeline

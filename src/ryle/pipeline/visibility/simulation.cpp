@@ -230,7 +230,9 @@ SimulatedFile write_simulated_file(const ObservationConfig& config, const std::s
     throw ConfigError(path +
                       ": loss, order, duplicates and steps of the clock are of packets, and this "
                       "file holds samples; a name that ends in .pcap keeps packets");
-  if (is_live_spectra(config.source)) return write_simulated_spectra(config, path);
+  const std::string& format = config.source.format;
+  if (format == "chips" || format == "tbf" || format == "tbx")
+    return write_simulated_spectra(config, path);
   if (config.source.format == "mwa32t") return write_samples(config, path);
   throw UnsupportedError(
       "`ryle simulate -o` writes samples of mwa32t and frames of tbf and tbx; "
