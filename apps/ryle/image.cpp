@@ -24,7 +24,7 @@
 #include "ryle/io/visibility/visibility_file.hpp"
 #include "ryle/pipeline/image/sky_products.hpp"
 #include "ryle/pipeline/image/visibility_imaging.hpp"
-#include "ryle/pipeline/image/voltage_imaging.hpp"
+#include "ryle/pipeline/run/run.hpp"
 #include "ryle/pipeline/visibility/imaging.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
 #include "ryle/plot/picture.hpp"

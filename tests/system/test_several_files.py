@@ -162,6 +162,56 @@ def test_a_tone_appears_at_its_sky_frequency(tmp_path, lower):
     assert abs(frequencies[power.argmax()] - sky_hz) <= RATE / 2 / 64 / 2
 
 
+@pytest.mark.parametrize("by_file", [False, True])
+def test_bands_of_threads_or_files_are_made_at_once(tmp_path, by_file):
+    """Two antennas in two bands, of which the upper one is lower sideband: each the product of its band alone."""
+    codes = voltages(4)
+    files = [write(tmp_path / f"{k}.vdif", codes[2 * k:2 * k + 2], [2 * k, 2 * k + 1]) for k in range(2)] if by_file else [
+        write(tmp_path / "all.vdif", codes, [0, 1, 2, 3])]
+    layout(tmp_path / "two.csv", 2)
+    observation = tmp_path / "o.toml"
+    observation.write_text(f"""schema = 1
+[telescope]
+layout = "two.csv"
+latitude_deg = 50
+[source]
+kind = "file"
+format = "vdif"
+files = {json.dumps([str(f) for f in files])}
+channel_map = ["0 150.5 U", "1 150.5 U", "2 171 L", "3 171 L"]
+[correlate]
+integration_s = 0.25
+[channelize]
+n_channels = 32
+[output]
+name = "x"
+uvh5 = true
+ms = false
+uvfits = false
+pictures = false
+""")
+
+    def made(name, *settings):
+        s = json.loads(run("run", observation, "-o", tmp_path / name, "--json", "-q", *settings).stdout.splitlines()[-1])
+        found = {}
+        for path in (tmp_path / name).glob("*.uvh5"):
+            with h5py.File(path) as f:
+                found[path.name] = f["Data/visdata"][:], f["Header/freq_array"][:].ravel(), f["Data/nsamples"][:]
+        return s, found
+
+    s, bands = made("all")
+    assert sorted(bands) == ["x_150.5MHz.uvh5", "x_170.968MHz.uvh5"] and s["warnings"] == []
+    low, low_bands = made("low", "--set", "source.center_mhz=150.51")
+    high, high_bands = made("high", "--set", "source.center_mhz=170.98")
+    assert s["integrations"] == low["integrations"] + high["integrations"] > 4
+    for alone, name in ((low_bands, "x_150.5MHz.uvh5"), (high_bands, "x_170.968MHz.uvh5")):
+        for a, b in zip(alone["x.uvh5"], bands[name], strict=True):
+            assert np.array_equal(a, b)
+    assert abs(bands["x_170.968MHz.uvh5"][1].mean() - 170.984e6) < 1e3
+    done = run("run", observation, "-o", tmp_path / "none", "--set", "source.center_mhz=160", check=78)
+    assert "lies in none of the bands" in done.stderr
+
+
 def test_guppi_files_of_one_scan(tmp_path):
     raw = data("baseband/sample_puppi.raw").read_bytes()
     block = len(raw) // 4

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ryle/core/absent.hpp"
@@ -54,6 +55,9 @@ struct RecordingInfo {
   std::vector<std::string> input_names;
   /// [input] From the first to behind the last tick that is there; empty = all of them.
   std::vector<TickSpan> input_spans;
+  /// Bands that RecordingOptions::channel_map gives to real or complex channels of time samples,
+  /// from their lowest to behind their highest sky frequency, ascending: one of them is read.
+  std::vector<std::pair<double, double>> bands_hz;
   std::vector<std::string> channel_map_used;  ///< entries of RecordingOptions::channel_map
   std::vector<RecordingPart> parts;  ///< of a recording of several files, in the order given
   std::map<std::string, std::string> header;  ///< as found, for `ryle info`
@@ -103,6 +107,8 @@ struct RecordingOptions {
   /// VDIF: "[STATION:]THREAD[/CHANNEL] MHZ [U|L]", the sky frequency of baseband 0 and the sideband
   /// of a channel (upper unless said).
   std::vector<std::string> channel_map;
+  /// A file without the band of reference_hz has no inputs and is no error: one of several.
+  bool may_lack_band = false;
 };
 
 /// format: mwa32t | mwa32t-interleaved | tbf | tbx | tbn | tbw | drx | tart | vdif | codif | guppi

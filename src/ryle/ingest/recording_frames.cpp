@@ -112,7 +112,7 @@ class FrameRecording final : public RecordingBase {
   void set_inputs(const RecordingOptions& options, const std::vector<ChannelMapEntry>& map);
   void set_spectra(const RecordingOptions& options, const std::vector<ChannelMapEntry>& map);
   std::vector<ChannelBand> place_channels(const std::vector<ChannelMapEntry>& map);
-  void choose_band(std::vector<ChannelBand>& channels, double wanted_hz);
+  void choose_band(std::vector<ChannelBand>& channels, const RecordingOptions& options);
   bool load_frame(const FrameRef& frame, FrameHeader& header);
   std::int16_t* unpack(std::int64_t from, std::int64_t count);
   template <class Copy>
@@ -430,13 +430,14 @@ std::vector<FrameRecording::ChannelBand> FrameRecording::place_channels(
 }
 
 // Keeps the channels of one band: inputs of a recording share one.
-void FrameRecording::choose_band(std::vector<ChannelBand>& channels, double wanted_hz) {
+void FrameRecording::choose_band(std::vector<ChannelBand>& channels,
+                                 const RecordingOptions& options) {
+  const double wanted_hz = options.reference_hz;
   const double tolerance_hz = 1e-6 * info_.clock.rate_hz.value();
-  std::vector<std::pair<double, double>> bands;
+  auto& bands = info_.bands_hz;
   for (const auto& p : channels) {
-    const bool known = std::any_of(bands.begin(), bands.end(), [&](const auto& band) {
-      return std::abs(band.first - p.low_hz) < tolerance_hz;
-    });
+    const bool known = std::ranges::any_of(
+        bands, [&](const auto& band) { return std::abs(band.first - p.low_hz) < tolerance_hz; });
     if (!known) bands.emplace_back(p.low_hz, p.high_hz);
   }
   std::sort(bands.begin(), bands.end());
@@ -447,14 +448,14 @@ void FrameRecording::choose_band(std::vector<ChannelBand>& channels, double want
     chosen = std::find_if(bands.begin(), bands.end(), [&](const auto& band) {
       return wanted_hz >= band.first - tolerance_hz && wanted_hz < band.second - tolerance_hz;
     });
+    if (chosen == bands.end() && options.may_lack_band) return channels.clear();
     if (chosen == bands.end()) reject_center(file_.path(), wanted_hz, list);
   } else if (bands.size() > 1) {
     info_.warnings.push_back(std::to_string(bands.size()) + " bands (" + list +
                              "): the lowest is read; source.center_mhz chooses another");
   }
-  const double low_hz = chosen->first;
-  std::erase_if(channels,
-                [&](const ChannelBand& p) { return std::abs(p.low_hz - low_hz) >= tolerance_hz; });
+  const auto elsewhere = [&](double hz) { return std::abs(hz - chosen->first) >= tolerance_hz; };
+  std::erase_if(channels, [&](const ChannelBand& p) { return elsewhere(p.low_hz); });
   info_.reference_hz = channels.front().reference_hz;
 }
 
@@ -469,7 +470,7 @@ void FrameRecording::set_inputs(const RecordingOptions& options,
       info_.warnings.push_back("each real channel is delivered as an input: thread, then channel");
   } else {
     chosen = place_channels(map);
-    choose_band(chosen, options.reference_hz);
+    choose_band(chosen, options);
   }
   for (const auto& p : chosen) {
     Stream& stream = streams_[p.stream];

@@ -187,12 +187,20 @@ struct SampleCopy {
   }
 };
 
+/// What one of several files is opened with.
+RecordingOptions of_several(const RecordingOptions& options) {
+  RecordingOptions own = options;
+  own.may_lack_band = true;
+  return own;
+}
+
 class RecordingSet final : public RecordingBase {
  public:
   RecordingSet(const std::vector<std::string>& paths, std::string_view format,
                const RecordingOptions& options) {
     require_different_files(paths);
     open(paths, format, options);
+    choose_band(format, options);
     for (std::size_t k = 1; k < members_.size(); ++k) require_same_kind(members_[0], members_[k]);
     place();
     name_inputs(options.files_as == "inputs");
@@ -213,6 +221,7 @@ class RecordingSet final : public RecordingBase {
  private:
   void open(const std::vector<std::string>& paths, std::string_view format,
             const RecordingOptions& options);
+  void choose_band(std::string_view format, const RecordingOptions& options);
   void place();
   void name_inputs(bool apart);
   void share_out();
@@ -246,7 +255,7 @@ void RecordingSet::open(const std::vector<std::string>& paths, std::string_view 
   for (const auto& path : paths) {
     members_.emplace_back();
     members_.back().path = path;
-    members_.back().recording = detail::open_one_recording(path, format, options);
+    members_.back().recording = detail::open_one_recording(path, format, of_several(options));
     if (members_.back().info().rate_known) with_rate = &members_.back();
   }
   for (auto& member : members_) {
@@ -256,10 +265,45 @@ void RecordingSet::open(const std::vector<std::string>& paths, std::string_view 
                         ": none of the files says the sample rate, without which they have no "
                         "order: give source.sample_rate_hz (--rate)");
     // A file too short to count its frames: the rate is that of the others.
-    RecordingOptions known = options;
+    RecordingOptions known = of_several(options);
     known.sample_rate_hz = with_rate->info().clock.rate_hz.value();
     member.recording = detail::open_one_recording(member.path, format, known);
   }
+}
+
+// Of files in several bands those of one are read: that of options.reference_hz, else the lowest.
+void RecordingSet::choose_band(std::string_view format, const RecordingOptions& options) {
+  auto& bands = info_.bands_hz;
+  for (const auto& member : members_)
+    bands.insert(bands.end(), member.info().bands_hz.begin(), member.info().bands_hz.end());
+  std::sort(bands.begin(), bands.end());
+  const double tolerance_hz = 1e-6 * members_[0].info().clock.rate_hz.value();
+  bands.erase(std::unique(bands.begin(), bands.end(),
+                          [&](const auto& a, const auto& b) {
+                            return std::abs(a.first - b.first) < tolerance_hz;
+                          }),
+              bands.end());
+  if (bands.size() < 2) return;
+  if (options.reference_hz == 0) {
+    RecordingOptions lowest = of_several(options);
+    lowest.reference_hz = 0.5 * (bands[0].first + bands[0].second);
+    for (auto& member : members_) {
+      lowest.sample_rate_hz = member.info().clock.rate_hz.value();
+      member.recording = detail::open_one_recording(member.path, format, lowest);
+    }
+    info_.warnings.push_back(std::to_string(bands.size()) +
+                             " bands: the lowest is read; source.center_mhz chooses another");
+  }
+  std::erase_if(members_, [this](const Member& member) {
+    const RecordingInfo& info = member.info();
+    if (info.n_inputs > 0) return false;
+    info_.channel_map_used.insert(info_.channel_map_used.end(), info.channel_map_used.begin(),
+                                  info.channel_map_used.end());
+    return true;
+  });
+  if (members_.empty())
+    throw ConfigError("source.center_mhz = " + std::to_string(options.reference_hz * 1e-6) +
+                      " lies in none of the bands of source.channel_map");
 }
 
 // Where the files lie, from the start of the first of them.

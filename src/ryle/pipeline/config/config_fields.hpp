@@ -136,7 +136,7 @@ void fields(V& v, SourceConfig& c) {
     "vdif: sky frequency of baseband 0 in MHz and sideband of channels, \"THREAD/CHANNEL MHZ U\" "
     "or "
     "L; \"STATION:THREAD MHZ L\" for one station, * for any thread; of several bands the one at "
-    "center_mhz is read, else the lowest");
+    "center_mhz is made, else all of them");
   v("replay_speed", c.replay_speed, Range{0, 1e6, "as fast as the engines go, nothing is dropped"},
     "kind = \"pcap\": x recorded speed");
   v("start_utc", c.start_utc, Choice{}, "UTC of sample 0 for counters without a date, or \"now\"");

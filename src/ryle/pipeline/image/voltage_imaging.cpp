@@ -4,14 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/pipeline/base/level_correction.hpp"
-#include "ryle/pipeline/base/stopwatch.hpp"
 #include "ryle/pipeline/base/watch_list.hpp"
 #include "ryle/pipeline/image/sky_products.hpp"
 #include "ryle/pipeline/visibility/run_common.hpp"
@@ -323,55 +321,6 @@ void measure_levels(SpectraReader& reader, SkyPath& path) {
     first += n;
   }
   reader.lost_samples = lost;  // counted when they are read again
-}
-
-RunSummary image_file(const ObservationConfig& config, const RunOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  require_sky_outputs(config);
-  const auto recording = open_source(config);
-  const ArrayLayout array = load_array(config, recording->info().n_inputs);
-  const auto reader = make_spectra_reader(config, *recording);
-  const double interval_s = reader->clock.seconds(1);
-  const std::int64_t total = wanted_spectra(config, *reader);
-  const SpectraMetadata metadata = spectra_metadata(*reader, recording->info(), total);
-  SkyPath path(config, array, metadata, options.command_line);
-  path.set_on_image(options.hooks.on_image);
-  measure_levels(*reader, path);
-
-  RunSummary summary;
-  auto last_progress = start;
-  const auto stopped = [&] { return options.stop != nullptr && *options.stop > 0; };
-  SpectraGulp gulp;
-  for (std::int64_t first = 0; first < total && !stopped() && !path.failed();) {
-    const std::int64_t n = std::min(path.room(first), total - first);
-    reader->read(first, n, gulp);
-    path.feed(gulp, first, 0, reader->clock);
-    first += n;
-    const auto now = std::chrono::steady_clock::now();
-    if (options.on_progress &&
-        std::chrono::duration<double>(now - last_progress).count() >= options.progress_interval_s) {
-      last_progress = now;
-      Progress p;
-      p.data_s = path.data_s();
-      p.elapsed_s = std::chrono::duration<double>(now - start).count();
-      p.total_s = static_cast<double>(total) * interval_s;
-      p.margin = path.busy_s() > 0 ? p.data_s / path.busy_s() : 0;
-      path.count(p);
-      p.state = "OK";
-      options.on_progress(p);
-    }
-  }
-  summary.stopped_by_signal = stopped();
-  if (!reader->implementation.empty()) summary.implementations.push_back(reader->implementation);
-  path.finish({}, summary);
-  summary.lost_samples = reader->lost_samples;
-  summary.warnings.insert(summary.warnings.end(), recording->info().warnings.begin(),
-                          recording->info().warnings.end());
-  summary.elapsed_s = seconds_since(start);
-  summary.real_time_factor = summary.data_s / std::max(summary.elapsed_s, 1e-9);
-  summary.state = "OK";
-  note_peak_memory(summary);
-  return summary;
 }
 
 }  // namespace ryle::pipeline

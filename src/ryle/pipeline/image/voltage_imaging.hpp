@@ -99,8 +99,5 @@ class SkyPath final : public SpectraNode {
 /// inputs dead, so that more than the first image is read, to the end of the recording or of 256
 /// spectra.
 void measure_levels(SpectraReader& reader, SkyPath& path);
-/// Images of a recording (source.file) as [image] asks for. Ends at the end of the recording, after
-/// source.duration_s, or on a signal: the open image is then published with its true weight.
-RunSummary image_file(const ObservationConfig& config, const RunOptions& options);
 
 }  // namespace ryle::pipeline

@@ -12,8 +12,13 @@ namespace ryle::pipeline {
 RunSummary run_live(const ObservationConfig& config, const RunOptions& options);
 
 /// The products of a recording (source.file, source.files): of spectra in one reading, of time
-/// samples one after the other.
+/// samples the visibilities in one, images and beams in another. Bands of source.channel_map are
+/// made one after the other where source.center_mhz chooses none.
 RunSummary run_file(const ObservationConfig& config, const RunOptions& options);
+
+/// Images of a recording alone, as [image] asks for. Ends at the end of the recording, after
+/// source.duration_s, or on a signal: the open image is then published with its true weight.
+RunSummary image_file(const ObservationConfig& config, const RunOptions& options);
 
 /// By source.kind and source.format.
 RunSummary run_observation(const ObservationConfig& config, const RunOptions& options);

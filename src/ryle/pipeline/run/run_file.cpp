@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -55,10 +56,32 @@ class FileRun {
   }
 
   /// All products are made in one reading, not visibilities alone.
-  bool makes_all() const { return info_.channelized; }
+  bool makes_all() const { return info_.channelized || !reads_samples(); }
 
   RunSummary run() {
-    info_.channelized ? run_spectra() : run_samples();
+    reads_samples() ? run_samples() : run_nodes(Wanted{info_.channelized, false});
+    return finished();
+  }
+
+  /// Images and nothing else, whatever the observation asks for.
+  RunSummary run_images() {
+    run_nodes(Wanted{false, true});
+    return finished();
+  }
+
+  /// Images and beams of time samples, in one reading of their own: they hold still over the
+  /// ground, the visibilities may have followed the sky in the channelizer. @pre !makes_all()
+  RunSummary run_others() {
+    run_nodes(Wanted{});
+    summary_.elapsed_s = seconds_since(start_);
+    return summary_;
+  }
+
+ private:
+  struct Wanted {
+    bool visibilities = false, images_alone = false;
+  };
+  RunSummary finished() {
     summary_.elapsed_s = seconds_since(start_);
     summary_.real_time_factor = summary_.data_s / std::max(summary_.elapsed_s, 1e-9);
     summary_.warnings.insert(summary_.warnings.end(), info_.warnings.begin(), info_.warnings.end());
@@ -67,8 +90,10 @@ class FileRun {
     note_peak_memory(summary_);
     return summary_;
   }
-
- private:
+  bool reads_samples() const {
+    const bool others = wants_images(config_) || wants_beams(config_);
+    return !info_.channelized && (makes_visibilities(config_) || !others);
+  }
   bool stopped() const { return options_.stop != nullptr && *options_.stop > 0; }
 
   std::int64_t n_ticks() const {
@@ -136,11 +161,12 @@ class FileRun {
     path.finish(summary_, input_note(config_));
   }
 
-  // One reading for all products.
-  void run_spectra() {
+  // One reading for all products of spectra.
+  void run_nodes(const Wanted& wanted) {
     const auto reader = make_spectra_reader(config_, *recording_);
-    const std::int64_t total = n_ticks();
-    const Nodes nodes = make_spectra_nodes(*reader, spectra_metadata(*reader, info_, total));
+    if (!reader->implementation.empty()) summary_.implementations.push_back(reader->implementation);
+    const std::int64_t total = wanted_spectra(config_, *reader);
+    const Nodes nodes = make_file_nodes(*reader, spectra_metadata(*reader, info_, total), wanted);
     const auto any_failed = [&] {
       return std::any_of(nodes.all.begin(), nodes.all.end(),
                          [](const auto& node) { return node->failed(); });
@@ -156,8 +182,8 @@ class FileRun {
       reader->read(first, n, gulp);
       for (const auto& node : nodes.all) node->feed(gulp, first, 0, reader->clock);
       first += n;
-      summary_.data_s = info_.clock.seconds(first);
-      report(summary_.data_s, info_.clock.seconds(total), busy_s(), &nodes);
+      summary_.data_s = reader->clock.seconds(first);
+      report(summary_.data_s, reader->clock.seconds(total), busy_s(), &nodes);
     }
     summary_.lost_samples = reader->lost_samples;
     summary_.stopped_by_signal = stopped();
@@ -168,12 +194,22 @@ class FileRun {
     lost.report(summary_);
   }
 
-  Nodes make_spectra_nodes(SpectraReader& reader, const SpectraMetadata& metadata) {
+  Nodes make_file_nodes(SpectraReader& reader, const SpectraMetadata& metadata,
+                        const Wanted& wanted) {
+    if (wanted.images_alone) {
+      auto images = std::make_unique<SkyPath>(config_, array_, metadata, options_.command_line);
+      images->set_on_image(options_.hooks.on_image);
+      measure_levels(reader, *images);
+      Nodes alone;
+      alone.all.push_back(std::move(images));
+      return alone;
+    }
     std::optional<StreamBeams> beams;
     if (wants_beams(config_)) beams = stream_beams(config_, array_, metadata);
-    Nodes nodes =
-        make_nodes(config_, array_, metadata, beams ? &*beams : nullptr, nullptr, true, options_);
-    if (nodes.visibilities == nullptr && makes_visibilities(config_)) {  // for their pictures
+    Nodes nodes = make_nodes(config_, array_, metadata, beams ? &*beams : nullptr, nullptr,
+                             wanted.visibilities, options_);
+    if (wanted.visibilities && nodes.visibilities == nullptr &&
+        makes_visibilities(config_)) {  // for their pictures
       auto node = std::make_unique<SpectraDumps>(config_, array_, metadata, options_.command_line);
       node->set_on_dump(options_.hooks.on_dump);
       nodes.visibilities = node.get();
@@ -205,39 +241,6 @@ class FileRun {
   RunSummary summary_;
 };
 
-/// Beams of time samples, channelized, and what is made of them.
-RunSummary beams_of_file(const ObservationConfig& config, const RunOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto recording = open_source(config);
-  const ArrayLayout array = load_array(config, recording->info().n_inputs);
-  const auto reader = make_spectra_reader(config, *recording);
-  const std::int64_t total = wanted_spectra(config, *reader);
-  const SpectraMetadata metadata = spectra_metadata(*reader, recording->info(), total);
-  BeamNode beams(config, stream_beams(config, array, metadata), nullptr, options);
-  const auto stopped = [&] { return options.stop != nullptr && *options.stop > 0; };
-  SpectraGulp gulp;
-  for (std::int64_t first = 0; first < total && !stopped() && !beams.failed();) {
-    const std::int64_t n = std::min(reader->max_gulp, total - first);
-    reader->read(first, n, gulp);
-    beams.feed(gulp, first, 0, reader->clock);
-    first += n;
-    if (!options.on_progress) continue;
-    Progress p;
-    p.data_s = reader->clock.seconds(first);
-    p.elapsed_s = seconds_since(start);
-    p.total_s = reader->clock.seconds(total);
-    p.margin = beams.busy_s() > 0 ? p.data_s / beams.busy_s() : 0;
-    p.state = "OK";
-    beams.count(p);
-    options.on_progress(p);
-  }
-  RunSummary summary;
-  summary.stopped_by_signal = stopped();
-  beams.finish({}, summary);
-  summary.elapsed_s = seconds_since(start);
-  return summary;
-}
-
 /// What a further pass over a recording made.
 void add_pass(RunSummary&& pass, RunSummary& summary) {
   if (pass.image) summary.image = std::move(pass.image);
@@ -253,21 +256,68 @@ void add_pass(RunSummary&& pass, RunSummary& summary) {
   summary.stopped_by_signal = pass.stopped_by_signal;
 }
 
-}  // namespace
+/// The observation of one band of several, whose products have its lowest frequency in their names.
+ObservationConfig of_band(const ObservationConfig& config, double low_hz, double high_hz) {
+  const std::string suffix = fmt::format("_{:.9g}MHz", low_hz * 1e-6);
+  const auto rename = [&](std::string& path) {
+    const std::filesystem::path from(path);
+    if (!path.empty())
+      path = (from.parent_path() / (from.stem().string() + suffix + from.extension().string()))
+                 .string();
+  };
+  ObservationConfig band = config;
+  band.source.center_mhz = 0.5e-6 * (low_hz + high_hz);
+  band.output.name += suffix;
+  for (auto& path : band.output.files) rename(path);
+  for (auto* path : {&band.image.output, &band.image.hdf5, &band.image.movie, &band.image.picture,
+                     &band.image.light_curves})
+    rename(*path);
+  return band;
+}
 
-RunSummary run_file(const ObservationConfig& config, const RunOptions& options) {
+/// What a further band made.
+void add_band(RunSummary&& band, RunSummary& summary) {
+  summary.integrations += band.integrations;
+  summary.lost_samples += band.lost_samples;
+  summary.dropped_dumps += band.dropped_dumps;
+  add_pass(std::move(band), summary);
+}
+
+RunSummary run_one_band(const ObservationConfig& config, const RunOptions& options) {
   require_visibility_names(config);
   if (wants_images(config)) require_sky_outputs(config);
   FileRun run(config, options);
   RunSummary summary = run.run();
   if (run.makes_all()) return summary;
-  // Further passes: images and beams hold still over the ground, the visibilities of time samples
-  // may have followed the sky in the channelizer.
-  if (wants_images(config) && !summary.stopped_by_signal)
-    add_pass(image_file(config, options), summary);
-  if (wants_beams(config) && !summary.stopped_by_signal)
-    add_pass(beams_of_file(config, options), summary);
+  if ((wants_images(config) || wants_beams(config)) && !summary.stopped_by_signal)
+    add_pass(FileRun(config, options).run_others(), summary);
   return summary;
+}
+
+}  // namespace
+
+RunSummary run_file(const ObservationConfig& config, const RunOptions& options) {
+  // Bands of a channel map that nobody chose from are observations side by side.
+  std::vector<std::pair<double, double>> bands;
+  if (!config.source.channel_map.empty() && config.source.center_mhz == 0)
+    bands = open_source(config)->info().bands_hz;
+  if (bands.size() < 2) return run_one_band(config, options);
+  std::optional<RunSummary> summary;
+  for (const auto& [low_hz, high_hz] : bands) {
+    const ObservationConfig band = of_band(config, low_hz, high_hz);
+    RunSummary made = run_one_band(band, options);
+    if (summary)
+      add_band(std::move(made), *summary);
+    else
+      summary = std::move(made);
+    if (summary->stopped_by_signal) break;
+  }
+  return *summary;
+}
+
+RunSummary image_file(const ObservationConfig& config, const RunOptions& options) {
+  require_sky_outputs(config);
+  return FileRun(config, options).run_images();
 }
 
 RunSummary run_observation(const ObservationConfig& config, const RunOptions& options) {
