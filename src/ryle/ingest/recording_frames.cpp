@@ -432,7 +432,6 @@ std::vector<FrameRecording::ChannelBand> FrameRecording::place_channels(
 // Keeps the channels of one band: inputs of a recording share one.
 void FrameRecording::choose_band(std::vector<ChannelBand>& channels,
                                  const RecordingOptions& options) {
-  const double wanted_hz = options.reference_hz;
   const double tolerance_hz = 1e-6 * info_.clock.rate_hz.value();
   auto& bands = info_.bands_hz;
   for (const auto& p : channels) {
@@ -444,12 +443,12 @@ void FrameRecording::choose_band(std::vector<ChannelBand>& channels,
   std::string list;
   for (const auto& [low, high] : bands) list += (list.empty() ? "" : ", ") + band_text(low, high);
   auto chosen = bands.begin();
-  if (wanted_hz > 0) {
-    chosen = std::find_if(bands.begin(), bands.end(), [&](const auto& band) {
-      return wanted_hz >= band.first - tolerance_hz && wanted_hz < band.second - tolerance_hz;
-    });
+  if (options.reference_hz > 0) {
+    const double hz = options.reference_hz + tolerance_hz;
+    chosen = std::ranges::find_if(
+        bands, [&](const auto& band) { return hz >= band.first && hz < band.second; });
     if (chosen == bands.end() && options.may_lack_band) return channels.clear();
-    if (chosen == bands.end()) reject_center(file_.path(), wanted_hz, list);
+    if (chosen == bands.end()) reject_center(file_.path(), options.reference_hz, list);
   } else if (bands.size() > 1) {
     info_.warnings.push_back(std::to_string(bands.size()) + " bands (" + list +
                              "): the lowest is read; source.center_mhz chooses another");
