@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# The Debian packages Ryle needs, in one place: `packages.sh build`, `packages.sh test`, `packages.sh lint` print lists;
-# `packages.sh install LIST...` installs what is missing with apt (as root, or through sudo).
+# The Debian packages Ryle needs, in one place: `packages.sh build`, `packages.sh python` (what `pip install .` needs
+# besides), `packages.sh test` and `packages.sh lint` print lists; `packages.sh install LIST...` installs what is missing
+# with apt (as root, or through sudo).
 set -euo pipefail
 
 build="g++ cmake ninja-build pkg-config libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
  libtbb-dev libhdf5-dev liblz4-dev libzstd-dev libblosc-dev libcfitsio-dev wcslib-dev liberfa-dev libcairo2-dev fonts-dejavu-core libpugixml-dev libsqlite3-dev libssl-dev zlib1g-dev casacore-dev casacore-data libpcap-dev"
+python="python3 python3-venv python3-dev"
 test="ccache libgtest-dev libgmock-dev libfftw3-dev wsclean aoflagger fitsverify wcslib-tools python3 python3-venv
  python3-dev python3-pip python3-numpy python3-scipy python3-h5py python3-astropy python3-pytest python3-casacore"
 lint="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev doxygen"
@@ -12,9 +14,10 @@ lint="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev doxygen"
 list() {
   case "$1" in
     build) echo $build ;;
+    python) echo $python ;;
     test) echo $test ;;
     lint) echo $lint ;;
-    *) echo "packages: unknown list $1 (build, test, lint)" >&2; exit 64 ;;
+    *) echo "packages: unknown list $1 (build, python, test, lint)" >&2; exit 64 ;;
   esac
 }
 
@@ -44,7 +47,7 @@ install() {
   }
 }
 
-command=${1:?usage: packages.sh build|test|lint|install LIST...}
+command=${1:?usage: packages.sh build|python|test|lint|install LIST...}
 shift
 if [ "$command" = install ]; then
   all=""

@@ -201,6 +201,14 @@ def _state(name: str) -> str:
     return str(found) if _sha256(found) == FILES[name].sha256 else f"another file: {found}"
 
 
+def _say(line: str) -> None:
+    """Prints a line; after `| head` has read enough, to nowhere."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command ``python -m ryle.data``; returns its exit code (docs/exit-codes.md)."""
     parser = argparse.ArgumentParser(prog="ryle data", description="Real recordings: list, fetch and verify.")
@@ -215,12 +223,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 64 if ended.code else 0
     if asked.command == "list":
         for name in FILES:
-            print(f"{name:28} {_state(name)}")
+            _say(f"{name:28} {_state(name)}")
         return 0
     code = 0
     for name in FILES if asked.name == ["all"] else asked.name:
         try:
-            print(fetch(name, asked.to))
+            _say(str(fetch(name, asked.to)))
         except Error as error:
             print(f"error: {error}", file=sys.stderr)
             code = code or error.exit_code

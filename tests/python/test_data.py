@@ -117,6 +117,12 @@ def test_the_command():
     assert subprocess.run([sys.executable, "-m", "ryle.data"], capture_output=True).returncode == 64
 
 
+def test_a_reader_that_reads_one_line_is_no_error():
+    with subprocess.Popen([sys.executable, "-m", "ryle.data", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as listing:
+        listing.stdout.close()
+        assert (listing.stderr.read(), listing.wait()) == ("", 0)
+
+
 def test_the_page_has_the_same_table():
     page = (ROOT / "docs/data.md").read_text()
     rows = re.findall(r"^\| `([^`]+)`[^|]*\| ([^ |]+) \| ([0-9a-f]+) \| `([^`]+)` \| `([0-9a-f]{64})` \|$", page, re.M)
