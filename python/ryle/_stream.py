@@ -161,7 +161,7 @@ class Stream:
             raise
         if taken is None:
             if self._run.ended():
-                self._note_end()
+                self.close()  # raises what the run raised since the queue was looked at
             return None
         return _product(*taken)
 

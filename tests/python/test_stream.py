@@ -153,6 +153,40 @@ def test_an_error_of_the_run_is_raised_in_the_loop(folder, tmp_path):
     stream.close()
 
 
+@pytest.mark.parametrize("way", ["next", "for", "async for"])
+def test_an_error_between_two_looks_is_raised(folder, tmp_path, way):
+    """The run fails after a look has found nothing, and before it is asked whether it has ended."""
+    (tmp_path / "x.uvh5").write_text("mine")
+    obs = observations.recorded(folder, tmp_path, output__overwrite=False)
+    stream = obs.stream()
+
+    class Late:
+        def __init__(self, run):
+            self.run = run
+
+        def next(self, timeout_s):
+            while not self.run.ended():
+                time.sleep(0.001)
+
+        def __getattr__(self, name):
+            return getattr(self.run, name)
+
+    stream._run = Late(stream._run)
+
+    async def read():
+        async for _ in stream:
+            pass
+
+    with pytest.raises(ryle.DataError, match="exists"):
+        if way == "next":
+            stream.next(0.01)
+        elif way == "for":
+            list(stream)
+        else:
+            asyncio.run(read())
+    assert stream.closed and stream.next() is None and obs.summary is None
+
+
 def test_eight_threads_share_a_stream(folder, tmp_path):
     stream = observations.recorded(folder, tmp_path).stream(waiting=2)
     taken, failures = [], []
