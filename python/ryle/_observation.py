@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from typing import Any, Callable, Mapping
 
 from . import _ryle
@@ -99,6 +100,16 @@ class Observation:
         self._set = dict(set or {})
         self._config = _ryle.load_observation(os.fspath(file), [f"{key}={_toml(value, key)}" for key, value in self._set.items()])
         self.summary: dict[str, Any] | None = None
+        self._lock = threading.Lock()
+        self._busy = ""  # what runs now: two runs would write the same files
+
+    def _begin(self, what: str) -> None:
+        with self._lock:
+            if self._busy:
+                raise RuntimeError(f"{self._busy}, and writes the files that {what} would write; let it end first, or make another Observation with "
+                                   "an output.directory of its own")
+            self._busy = f"a stream of {self!r} is open (close() ends it)" if what == "a stream" else f"a run of {self!r} goes on"
+            self.summary = None
 
     @property
     def configuration(self) -> str:
@@ -128,10 +139,18 @@ class Observation:
         dict
             As `ryle run --json`: products, counters, warnings. ``summary["errors"]`` has products that could not be
             written, ``summary["not_made"]`` what was asked for and is not there.
+
+        Raises
+        ------
+        RuntimeError
+            While another run or stream of this observation goes on.
         """
         report = None if on_progress is None else lambda text: on_progress(json.loads(text))
-        self.summary = None
-        self.summary = json.loads(self._config.run(report, interval_s, f"ryle.Observation({self._config.path!r}, set={self._set!r}).run()"))
+        self._begin("a run")
+        try:
+            self.summary = json.loads(self._config.run(report, interval_s, f"ryle.Observation({self._config.path!r}, set={self._set!r}).run()"))
+        finally:
+            self._busy = ""
         return self.summary
 
     def stream(self, *kinds: str, waiting: int = 16) -> Stream:
@@ -150,12 +169,21 @@ class Observation:
         Stream
             Of `VisibilityFile` with one integration each, `Image`, `BeamBlock` and `Candidate`, in the order in which they end.
 
+        Raises
+        ------
+        RuntimeError
+            While another run or stream of this observation goes on.
+
         An example is that of `Observation`.
         """
         chosen = kinds or KINDS[:1]
         command = f"ryle.Observation({self._config.path!r}, set={self._set!r}).stream({', '.join(map(repr, chosen))})"
-        self.summary = None
-        return Stream(self, _ryle.StreamedRun(self._config, list(chosen), waiting, command), chosen)
+        self._begin("a stream")
+        try:
+            return Stream(self, _ryle.StreamedRun(self._config, list(chosen), waiting, command), chosen)
+        except BaseException:
+            self._busy = ""
+            raise
 
     @property
     def products(self) -> list[str]:

@@ -187,6 +187,7 @@ class Stream:
         _open_streams.discard(self)
         text = self._run.summary()
         self._observation.summary = json.loads(text) if text else None
+        self._observation._busy = ""
 
     def __iter__(self) -> Stream:
         return self

@@ -187,6 +187,32 @@ def test_an_error_between_two_looks_is_raised(folder, tmp_path, way):
     assert stream.closed and stream.next() is None and obs.summary is None
 
 
+def test_an_observation_runs_once_at_a_time(folder, tmp_path):
+    obs = observations.recorded(folder, tmp_path)
+    with obs.stream(waiting=1) as stream:
+        first = next(stream)
+        for again in (obs.stream, obs.run):
+            with pytest.raises(RuntimeError, match="a stream of .*x.toml.* is open.*close"):
+                again()
+        assert obs.summary is None
+        assert 1 + len(list(stream)) == DUMPS and stream.closed
+        obs.run()  # it has ended
+    assert np.array_equal(written(tmp_path).data[:1], first.data) and obs.summary["integrations"] == DUMPS
+    refused = []
+
+    def report(progress):
+        if not refused:
+            for again in (obs.stream, obs.run):
+                with pytest.raises(RuntimeError, match="a run of .*x.toml.* goes on"):
+                    again()
+            refused.append(progress)
+
+    assert obs.run(report, interval_s=0.01)["integrations"] == DUMPS and refused
+    with pytest.raises(ryle.ConfigError):
+        obs.stream("images")  # begins nothing
+    assert len(list(obs.stream())) == DUMPS
+
+
 def test_eight_threads_share_a_stream(folder, tmp_path):
     stream = observations.recorded(folder, tmp_path).stream(waiting=2)
     taken, failures = [], []
