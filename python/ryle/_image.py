@@ -12,7 +12,7 @@ from . import _arrays, _ryle
 from ._arrays import Array
 from ._labels import dataset, needed
 from ._layout import Layout
-from ._spectra import Spectra, as_spectra, require_same_band
+from ._spectra import Spectra, as_spectra, even_step_hz, require_same_band
 from ._units import number, numbers, tai_ns, time_of
 
 _STOKES = {"stokes": ("I", "Q", "U", "V"), "linear": ("XX", "YY", "Re XY*", "Im XY*"), "intensity": ("I",)}
@@ -182,8 +182,8 @@ class SkyImager:
         if positions.ndim != 2 or positions.shape[1] != 3:
             raise ValueError(f"antenna_m is {positions.shape}; [antenna, 3] is needed: east, north, up")
         centers = np.atleast_1d(numbers(frequency_hz, "Hz"))
-        steps = np.diff(centers)
-        if centers.ndim != 1 or (steps.size and not np.allclose(steps, steps[0], rtol=1e-6, atol=0)):
+        step_hz = even_step_hz(centers) if centers.ndim == 1 else None
+        if step_hz is None:
             raise ValueError("frequency_hz must be centers of channels in even steps")
         roles = [(k, 0, False) for k in range(len(positions))] if inputs is None else [(r[0], r[1], bool(r[2]) if len(r) > 2 else False) for r in inputs]
         one_pol = all(role[1] == 0 for role in roles)
@@ -198,7 +198,7 @@ class SkyImager:
         self._centers = centers
         self._bins = np.array([centers[k: k + per_bin].mean() for k in range(0, centers.size, per_bin)])
         self._format, self._n_inputs = format, len(roles)
-        self._plan = _ryle.SkyImager(positions, roles, float(centers[0]), float(steps[0]) if steps.size else 0.0, centers.size, format,
+        self._plan = _ryle.SkyImager(positions, roles, float(centers[0]), step_hz, centers.size, format,
                                      per_bin, n_spectra, n_pixels, cell_wavelengths, support, remove_autos, chosen, path, implementation)
 
     @property

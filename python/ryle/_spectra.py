@@ -152,9 +152,22 @@ def as_spectra(data: Any, valid: Any) -> Spectra:
     return data
 
 
+def even_step_hz(centers_hz: Array) -> float | None:
+    """From channel to channel, 0 of a single one; None where centers are not in even steps. @shape centers_hz [channel]"""
+    if centers_hz.size < 2:
+        return 0.0
+    steps_hz = np.diff(centers_hz)
+    mean_hz = float(centers_hz[-1] - centers_hz[0]) / steps_hz.size
+    return mean_hz if np.allclose(steps_hz, mean_hz, rtol=1e-6, atol=0) else None
+
+
 def require_same_band(mine: Array | None, theirs: Array | None, what: str, instead: str) -> None:
     """Refuses spectra of other frequencies than those before; None is not known."""
-    if mine is not None and theirs is not None and not np.allclose(mine, theirs, rtol=1e-9, atol=0):
+    if mine is None or theirs is None:
+        return
+    if mine.shape != theirs.shape:
+        raise ValueError(f"these spectra are of {theirs.size} channels, {what} of {mine.size}; make a plan of {theirs.size} channels")
+    if not np.allclose(mine, theirs, rtol=1e-9, atol=0):
         raise ValueError(f"these spectra are of {theirs[0]:.9g} .. {theirs[-1]:.9g} Hz, {what} of {mine[0]:.9g} .. {mine[-1]:.9g} Hz; {instead}")
 
 

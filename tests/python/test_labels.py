@@ -192,6 +192,8 @@ def test_pictures_of_a_band_are_of_its_frequencies():
     plan.execute(x)
     with pytest.raises(ValueError, match="60000000 .. 61000000 Hz.*40000000 .. 41000000 Hz.*frequency_hz"):
         plan.execute(ryle.spectra(x, frequency_hz=[60e6, 61e6]))
+    with pytest.raises(ValueError, match="of 3 channels, the plan images those of 2; make a plan of 3 channels"):
+        plan.execute(ryle.spectra(np.ones((3, 64, 4, 2), np.int8), frequency_hz=[40e6, 41e6, 42e6]))
     with pytest.raises(ValueError, match="mask of their own"):
         plan.execute(ryle.spectra(x), valid=np.ones((4, 64), bool))
     assert plan.finish().provenance["n_spectra"] == 128

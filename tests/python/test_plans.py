@@ -135,6 +135,10 @@ def test_the_correlator_keeps_bands_apart():
     with pytest.raises(ValueError, match="finish"):
         plan.execute(b)
     assert plan.finish().frequency_hz[0] == 100e6
+    plan.execute(a)
+    with pytest.raises(ValueError, match="of 3 channels, those added so far of 2; make a plan of 3 channels"):
+        plan.execute(ryle.spectra(np.ones((3, 64, 3, 2), np.int8), frequency_hz=[1e8, 2e8, 3e8]))
+    plan.reset()
     plan.execute(x)
     assert plan.finish().frequency_hz is None
     plan.execute(b)
