@@ -11,7 +11,7 @@ import numpy as np
 from . import _arrays, _ryle
 from ._arrays import Array
 from ._labels import dataset
-from ._spectra import Spectra, own_mask, present_planes, require_same_band, valid_planes
+from ._spectra import Spectra, even_step_hz, own_mask, present_planes, require_same_band, valid_planes
 from ._units import number, sky_text, tai_ns
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._layout import Layout
 
 _GULP_BYTES = 64 << 20
+_MAX_INTERVAL_S = 9000.0  # clocks count femtoseconds in 64 bits
 
 
 class Visibilities:
@@ -39,13 +40,16 @@ class Visibilities:
         From spectrum to spectrum; 0 where it is not known.
     start_tai_ns : int or None
         Of the first sample: nanoseconds since 1970-01-01T00:00:00 TAI.
+    jump_s : float
+        The first gap in time between two of the pieces that were added (negative: they overlap); 0 where all follow on, as far as
+        they know their time.
     provenance : dict
     """
 
     axes = ("channel", "baseline")
 
     def __init__(self, sums: Array, counts: Array, n_spectra: int, n_inputs: int, frequency_hz: Array | None,
-                 provenance: dict[str, Any], interval_s: float = 0.0, start_tai_ns: int | None = None) -> None:
+                 provenance: dict[str, Any], interval_s: float = 0.0, start_tai_ns: int | None = None, jump_s: float = 0.0) -> None:
         self.sums = sums
         self.counts = counts
         self.n_spectra = n_spectra
@@ -54,6 +58,7 @@ class Visibilities:
         self.provenance = provenance
         self.interval_s = interval_s
         self.start_tai_ns = start_tai_ns
+        self.jump_s = jump_s
         self._array: Array | None = None
 
     @property
@@ -96,7 +101,7 @@ class Visibilities:
         start : astropy Time or int
             Of the first sample (int: nanoseconds since 1970-01-01T00:00:00 TAI); default: that of the spectra.
         interval_s : float or Quantity
-            From spectrum to spectrum; default: that of the spectra.
+            From spectrum to spectrum, at most 9,000 s; default: that of the spectra.
         phase_center : str or SkyCoord
             "zenith" (at the start), "sun" or "RA_DEG,DEC_DEG".
 
@@ -104,6 +109,11 @@ class Visibilities:
         -------
         VisibilityFile
             Of one integration.
+
+        Raises
+        ------
+        ValueError
+            Channels are not in even ascending steps, pieces of spectra do not follow on in time, or times or frequencies are not known.
         """
         from ._files import VisibilityFile
 
@@ -112,10 +122,18 @@ class Visibilities:
         if self.frequency_hz is None or begin is None or not step_s > 0:
             raise ValueError("frequencies, start and interval_s are needed: of a recording the spectra know them, else give ryle.spectra(array, "
                              "frequency_hz=..., interval_s=...) to correlate, and start= here")
+        if step_s > _MAX_INTERVAL_S:
+            raise ValueError(f"interval_s = {step_s:.6g}: from spectrum to spectrum there are at most {_MAX_INTERVAL_S:,.0f} s")
+        if self.jump_s:
+            raise ValueError(f"the spectra do not follow on: between two of the pieces that were added {_jump_text(self.jump_s)}; call finish() before "
+                             "each jump in time, and observed_by() of every part")
         if len(layout.inputs) != self.n_inputs:
             raise ValueError(f"{layout} has {len(layout.inputs)} inputs, these visibilities are of {self.n_inputs}: another array made them")
         centers = self.frequency_hz
-        width = float(centers[-1] - centers[0]) / (len(centers) - 1) if len(centers) > 1 else 1 / step_s
+        width = even_step_hz(centers) if len(centers) > 1 else 1 / step_s
+        if width is None or not width > 0:
+            raise ValueError(f"channels at {centers[0]:.9g} .. {centers[-1]:.9g} Hz are not in even ascending steps, as files of visibilities have them; "
+                             "select contiguous channels")
         file = _ryle.visibilities_of(np.ascontiguousarray(self._total()), self.counts, self.n_spectra, layout._array, float(centers[0]), width, begin,
                                      step_s, sky_text(phase_center), self.provenance["implementation"])
         return VisibilityFile(file, "")
@@ -132,6 +150,42 @@ class Visibilities:
         from . import _plot
 
         return _plot.matrix(self, ax, channel)
+
+
+def _jump_text(jump_s: float) -> str:
+    return f"{jump_s:.6g} s are left out" if jump_s > 0 else f"time goes back by {-jump_s:.6g} s"
+
+
+class _Timeline:
+    """Where in time the pieces of spectra lie that were added: one interval, and no jump from piece to piece."""
+
+    def __init__(self) -> None:
+        self.interval_s = 0.0  # 0: not known
+        self.start_tai_ns: int | None = None  # of the first piece
+        self.jump_s = 0.0
+        self._n_spectra = 0  # before the next piece
+        self._origin: tuple[bool, int, int] | None = None  # whether of TAI, ns, and spectra before it: of the first piece that knows its time
+
+    def require_interval(self, interval_s: float) -> None:
+        """Refuses a piece of another interval; 0 is not known."""
+        if interval_s and self.interval_s and abs(interval_s - self.interval_s) > 1e-9 * self.interval_s:
+            raise ValueError(f"these spectra are {interval_s:.9g} s apart, those added so far {self.interval_s:.9g} s; call finish() or reset() first")
+
+    def add(self, n_spectra: int, interval_s: float = 0.0, start_s: float = 0.0, start_tai_ns: int | None = None) -> None:
+        """Notes a piece; a start_s of 0 after others is that of an array without time."""
+        if self._n_spectra == 0:
+            self.start_tai_ns = start_tai_ns
+        self.interval_s = self.interval_s or interval_s
+        dated = start_tai_ns is not None
+        if dated or start_s or self._n_spectra == 0:
+            at_ns = round(start_s * 1e9) if start_tai_ns is None else start_tai_ns
+            if self._origin is None:
+                self._origin = (dated, at_ns, self._n_spectra)
+            elif self._origin[0] == dated and not self.jump_s:
+                late_s = (at_ns - self._origin[1]) * 1e-9 - (self._n_spectra - self._origin[2]) * self.interval_s
+                if self.interval_s and abs(late_s) > 0.5 * self.interval_s + 1e-9:  # starts are rounded to nanoseconds
+                    self.jump_s = late_s
+        self._n_spectra += n_spectra
 
 
 class Correlator:
@@ -160,8 +214,7 @@ class Correlator:
                  implementation: str = "auto") -> None:
         self._n_inputs, self._n_channels, self._format = n_inputs, n_channels, format
         self._frequency_hz: Array | None = None
-        self._origin: tuple[float, int | None] | None = None  # interval and start of the first spectra
-        self._interval_s, self._start_tai_ns = 0.0, None
+        self._timeline = _Timeline()
         self._lock = threading.RLock()
         self._plan = _ryle.Correlator(n_inputs, n_channels, format, max_spectra, implementation)
 
@@ -188,9 +241,10 @@ class Correlator:
             with self._lock:
                 mine, theirs = self._frequency_hz, spectra.frequency_hz
                 require_same_band(mine, theirs, "those added so far", "call finish() or reset() first")
+                self._timeline.require_interval(spectra.interval_s)
                 self._plan.execute(spectra.blocks)
                 self._frequency_hz = mine if theirs is None else theirs
-                self._origin = self._origin or (spectra.interval_s, spectra.start_tai_ns)
+                self._timeline.add(spectra.blocks.n_spectra, spectra.interval_s, spectra.start_s, spectra.start_tai_ns)
             return
         view, format_name = _arrays.samples(spectra, "spectra", 3, "[channel, time, input]", real=False)
         if format_name != self._format:
@@ -203,22 +257,23 @@ class Correlator:
                 piece = view[:, first: first + gulp]
                 mask = present_planes(piece, None if planes is None else np.ascontiguousarray(planes[..., first: first + gulp]))
                 self._plan.execute(_ryle.Blocks.of(piece, format_name, mask))
-                self._origin = self._origin or (0.0, None)
+                self._timeline.add(piece.shape[1])
 
     def finish(self) -> Visibilities:
         """Everything since the last call, and begins anew."""
         with self._lock:
             sums, counts, n_spectra = self._plan.finish()
-            frequency_hz, (interval_s, start_tai_ns) = self._frequency_hz, self._origin or (0.0, None)
-            self._frequency_hz = self._origin = None
+            frequency_hz, time = self._frequency_hz, self._timeline
+            self._frequency_hz, self._timeline = None, _Timeline()
         return Visibilities(sums, counts, n_spectra, self._n_inputs, frequency_hz,
-                            {"version": _ryle.version(), "implementation": self.implementation}, interval_s, start_tai_ns)
+                            {"version": _ryle.version(), "implementation": self.implementation}, time.interval_s, time.start_tai_ns,
+                            time.jump_s)
 
     def reset(self) -> None:
         """Forgets everything added."""
         with self._lock:
             self._plan.reset()
-            self._frequency_hz = self._origin = None
+            self._frequency_hz, self._timeline = None, _Timeline()
 
 
 def correlate(spectra: Any, *, valid: Any = None, implementation: str = "auto") -> Visibilities:

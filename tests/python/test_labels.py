@@ -264,3 +264,84 @@ def test_a_correlation_of_spectra_becomes_visibilities_of_an_array(tmp_path, off
     pytest.importorskip("pyuvdata", reason="skipped: no pyuvdata")
     uv = vis.to_uvdata()
     assert np.allclose(uv.get_data(2, 5)[0], vis.data[0, :, 5 * 6 // 2 + 2, 0].conj(), rtol=1e-6)
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """An array of two antennas."""
+    (tmp_path / "pair.csv").write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\n0,0,0,0,X,0\n1,30,0,0,X,0\n")
+    return ryle.read_layout(tmp_path / "pair.csv", latitude=34, longitude=-107, height_m=2100)
+
+
+def spectra_of_pair(n=100, frequency_hz=(40e6, 41e6), interval_s=1e-3, start_tai_ns=None):
+    x = ryle.spectra(np.ones((len(frequency_hz), n, 2, 2), np.int8), frequency_hz=np.array(frequency_hz), interval_s=interval_s)
+    x.start_tai_ns = start_tai_ns
+    return x
+
+
+START_TAI_NS = 1_772_366_437_000_000_000
+
+
+@pytest.mark.parametrize("frequency_hz", [(40e6, 41e6, 45e6), (42e6, 41e6, 40e6), (40e6, 40e6), (40e6, np.nan, 42e6)])
+def test_visibilities_of_an_array_need_contiguous_channels(pair, frequency_hz):
+    v = ryle.correlate(spectra_of_pair(frequency_hz=frequency_hz, start_tai_ns=START_TAI_NS))
+    with pytest.raises(ValueError, match="select contiguous channels"):
+        v.observed_by(pair)
+    v.frequency_hz = 40e6 + 1e6 * np.arange(len(frequency_hz))
+    assert np.allclose(v.observed_by(pair).frequency_hz, v.frequency_hz)
+
+
+def test_pieces_that_do_not_follow_on_are_no_single_integration(pair):
+    plan = ryle.Correlator(2, 2)
+
+    def added(*starts_ms, **settings):
+        plan.reset()
+        for start_ms in starts_ms:
+            plan.execute(spectra_of_pair(start_tai_ns=START_TAI_NS + round(start_ms * 1e6), **settings))
+        return plan.finish()
+
+    whole = added(0, 100, 200)  # 100 spectra, 1 ms from one to the next
+    assert whole.jump_s == 0 and whole.interval_s == 1e-3
+    vis = whole.observed_by(pair)
+    assert vis.info["interval_s"] == [pytest.approx(0.3)] and vis.info["centroid_tai_ns"][0] - START_TAI_NS == pytest.approx(150e6, abs=1e6)
+    for starts_ms, jump_s in (((0, 100, 350), 0.15), ((0, 350, 450), 0.25), ((0, 0), -0.1), ((0, 101), 1e-3)):
+        v = added(*starts_ms)
+        assert v.jump_s == pytest.approx(jump_s) and (v.counts == 100 * len(starts_ms)).all()
+        with pytest.raises(ValueError, match=r"do not follow on.*finish\(\)"):
+            v.observed_by(pair)
+        with pytest.raises(ValueError, match="do not follow on"):
+            v.observed_by(pair, start=START_TAI_NS, interval_s=1e-3)
+    added(0, 100).observed_by(pair)  # nothing is left of the jump before
+    plan.execute(spectra_of_pair(start_tai_ns=START_TAI_NS))
+    with pytest.raises(ValueError, match=r"0\.002 s.*0\.001 s.*finish\(\)"):
+        plan.execute(spectra_of_pair(interval_s=2e-3, start_tai_ns=START_TAI_NS + 100_000_000))
+    assert plan.finish().n_spectra == 100
+    plan.execute(np.ones((2, 100, 2, 2), np.int8))  # knows neither time nor interval
+    plan.execute(spectra_of_pair())
+    v = plan.finish()
+    assert (v.interval_s, v.start_tai_ns, v.jump_s) == (1e-3, None, 0)
+    v.observed_by(pair, start=START_TAI_NS)
+
+
+def test_a_stream_without_a_date_has_jumps_too(pair):
+    channelizer = ryle.Channelizer(2, 16, format="ci8", n_taps=1, sample_rate_hz=16e3, reference_hz=40e6)
+    samples = np.ones((2, 1600, 2), np.int8)
+    plan = ryle.Correlator(2, 16)
+    for first_sample in (0, 1600, 4800):
+        plan.execute(channelizer.execute(samples, first_sample=first_sample))
+    v = plan.finish()
+    assert v.jump_s == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="do not follow on"):
+        v.observed_by(pair, start=START_TAI_NS)
+
+
+@pytest.mark.parametrize("interval_s", [9001.0, 1e30, np.inf, np.nan, 0.0, -1.0])
+def test_an_interval_that_no_clock_holds_is_refused(pair, interval_s):
+    v = ryle.correlate(spectra_of_pair(start_tai_ns=START_TAI_NS))
+    with pytest.raises(ValueError, match="interval_s"):
+        v.observed_by(pair, interval_s=interval_s)
+
+
+def test_the_longest_interval_is_kept(pair):
+    vis = ryle.correlate(spectra_of_pair(start_tai_ns=START_TAI_NS)).observed_by(pair, interval_s=9000.0)
+    assert vis.info["interval_s"] == [900_000.0] and abs(vis.info["centroid_tai_ns"][0] - START_TAI_NS - 450_000 * 10**9) <= 4_500 * 10**9
