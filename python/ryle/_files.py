@@ -216,11 +216,12 @@ class VisibilityFile:
         self._file.write(os.fspath(path), overwrite)
 
     def to_xarray(self) -> Any:
-        """An xarray Dataset: visibility and counts, with time (middles, UTC), frequency_hz, antenna_i, antenna_j and pol;
-        needs xarray."""
+        """An xarray Dataset: visibility and counts, with time (middles, UTC; a leap second counts as the first second of the next
+        day), centroid_tai_ns (the same without a doubt), frequency_hz, antenna_i, antenna_j and pol; needs xarray."""
         i, j = self.pairs.T
         return dataset("visibility", self.data, self.axes,
-                       {"time": ("time", utc_times(self.info["centroid_utc"])), "frequency_hz": ("channel", self.frequency_hz),
+                       {"time": ("time", utc_times(self.info["centroid_utc"])), "centroid_tai_ns": ("time", self.info["centroid_tai_ns"]),
+                        "frequency_hz": ("channel", self.frequency_hz),
                         "antenna_i": ("baseline", i), "antenna_j": ("baseline", j), "pol": ("pol", list(self.polarizations))},
                        self.provenance, self.info["unit"], counts=(self.axes, self.counts))
 

@@ -50,8 +50,10 @@ def steps(first: float, interval: float, n: int) -> Array | None:
 
 
 def utc_times(iso: list[str]) -> Array:
-    """Instants of UTC as numpy.datetime64. @shape [time]"""
-    return np.array([text.rstrip("Z") for text in iso], "datetime64[ns]")
+    """Instants of UTC as numpy.datetime64, which has no leap seconds: 23:59:60 is the first second of the next day. @shape [time]"""
+    leap = np.array([text[17:19] == "60" for text in iso], bool)
+    known = np.array([text.rstrip("Z").replace(":60", ":59") if late else text.rstrip("Z") for text, late in zip(iso, leap)], "datetime64[ns]")
+    return known + leap * np.timedelta64(1_000_000_000, "ns")
 
 
 def sky_coord(ra_deg: Any, dec_deg: Any) -> Any:

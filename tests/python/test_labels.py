@@ -345,3 +345,16 @@ def test_an_interval_that_no_clock_holds_is_refused(pair, interval_s):
 def test_the_longest_interval_is_kept(pair):
     vis = ryle.correlate(spectra_of_pair(start_tai_ns=START_TAI_NS)).observed_by(pair, interval_s=9000.0)
     assert vis.info["interval_s"] == [900_000.0] and abs(vis.info["centroid_tai_ns"][0] - START_TAI_NS - 450_000 * 10**9) <= 4_500 * 10**9
+
+
+def test_a_leap_second_has_a_place_among_the_times(pair):
+    """NumPy knows no leap seconds: 23:59:60 counts as the first second of the next day, and TAI tells the two apart."""
+    pytest.importorskip("xarray", reason="skipped: no xarray")
+    first_of_2017_tai_ns = 1_483_228_837 * 10**9
+    for before_s, text in ((1.5, "2016-12-31T23:59:59.5"), (0.5, "2017-01-01T00:00:00.5"), (-0.5, "2017-01-01T00:00:00.5")):
+        asked_tai_ns = first_of_2017_tai_ns - round(before_s * 1e9)
+        vis = ryle.correlate(spectra_of_pair(n=1, start_tai_ns=asked_tai_ns)).observed_by(pair)
+        labelled, late_ns = vis.to_xarray(), vis.info["centroid_tai_ns"][0] - asked_tai_ns
+        assert 0 <= late_ns <= 500_000  # the middle of one spectrum of 1 ms
+        assert labelled.time.values.tolist() == [int(np.datetime64(text, "ns").astype(int)) + late_ns], vis.info["centroid_utc"]
+        assert labelled.centroid_tai_ns.dims == ("time",) and labelled.centroid_tai_ns.values.tolist() == [asked_tai_ns + late_ns]
