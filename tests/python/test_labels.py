@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results as xarray and pyuvdata have them, astropy in and out, and what is said where a package is missing."""
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -81,6 +82,14 @@ def test_streamed_products_become_datasets_of_xarray(recorded, tmp_path):
         labelled = product.to_xarray()
         if isinstance(product, ryle.BeamBlock):
             assert labelled.beam.values.tolist() == ["zenith", "south"] and labelled.valid.all() and np.array_equal(labelled.power, product.array)
+
+
+def test_the_documentation_names_the_results_that_become_datasets():
+    line = next(line for line in (ROOT / "docs" / "python.md").read_text().splitlines() if line.startswith("| xarray |"))
+    given, without = line.partition("; ")[0], line.partition("not of ")[2]
+    public = {name: getattr(ryle, name) for name in ryle.__all__ if isinstance(getattr(ryle, name), type)}
+    assert set(re.findall(r"`(\w+)`", given)) == {name for name, kind in public.items() if hasattr(kind, "to_xarray")}
+    assert without and all(name in public and not hasattr(public[name], "to_xarray") for name in re.findall(r"`(\w+)`", without))
 
 
 # pyuvdata
