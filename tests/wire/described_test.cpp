@@ -81,6 +81,14 @@ TEST(Described, RejectionsSayWhatIsWrong) {
   d = small();
   d.header.push_back(field(FieldMeaning::board, 10, 1));
   EXPECT_NE(refusal(d).find("all but the first need count"), std::string::npos);
+  d = small();
+  d.header.push_back(field(FieldMeaning::first_channel, 10, 2));
+  d.header.back().count = std::int64_t{1} << 40;
+  d.header.back().step = std::int64_t{1} << 40;
+  EXPECT_NE(refusal(d).find("their product is 0 to 4294967296"), std::string::npos) << refusal(d);
+  d.header.back().step = 1;
+  d.header.back().count = -1;
+  EXPECT_NE(refusal(d).find("count = -1"), std::string::npos) << refusal(d);
 }
 
 TEST(Described, HeaderLengthsAndDamage) {

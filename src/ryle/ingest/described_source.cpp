@@ -471,7 +471,8 @@ wire::DescribedGeometry described_geometry(const wire::PacketDescription& packet
   std::int64_t boards_told = 0, below = 1;  // fields, and numbers of all but the first
   for (const auto& f : packet.header) {
     if (f.meaning != FieldMeaning::board && f.meaning != FieldMeaning::first_input) continue;
-    if (++boards_told > 1) below *= f.count;
+    if (++boards_told > 1)
+      below = checked_product({below, f.count}, "the boards that header fields count");
   }
   require_that(
       n_inputs / inputs % below == 0,

@@ -64,6 +64,10 @@ void check_meaning(const PacketDescription& d, const HeaderField& f) {
   require(f.map.empty() || f.interleave == 1, what + ": give map or interleave, not both");
   require(f.step >= 1 && (f.step == 1 || f.meaning == FieldMeaning::first_channel),
           what + ": step belongs to first_channel and is at least 1");
+  constexpr std::int64_t kMaxNumbers = std::int64_t{1} << 32;
+  require(f.count >= 0 && f.step <= kMaxNumbers && f.count <= kMaxNumbers / f.step,
+          what + ": count = " + std::to_string(f.count) + ", step = " + std::to_string(f.step) +
+              ": their product is 0 to 4294967296");
   require(f.interleave == 1 || (f.interleave > 1 && f.count > 0 && f.count % f.interleave == 0 &&
                                 f.count <= 1 << 20),
           what + ": interleave = " + std::to_string(f.interleave) +
