@@ -453,13 +453,16 @@ TEST(BeamsLive, LossIsWrittenAsTheMeanAndListed) {
 TEST(BeamsLive, RejectsWhatDoesNotFit) {
   const test::Scratch scratch;
   write_beams(scratch);
-  const auto rejected = [&](const std::vector<std::string>& overrides, const std::string& word) {
+  const auto config_rejected = [&](const ObservationConfig& config, const std::string& word) {
     try {
-      live_beams(observation(scratch, overrides));
+      simulate_live_beams(config, live_beams(config));
       ADD_FAILURE() << word;
     } catch (const ConfigError& e) {
       EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
     }
+  };
+  const auto rejected = [&](const std::vector<std::string>& overrides, const std::string& word) {
+    config_rejected(observation(scratch, overrides), word);
   };
   rejected({"beams.file="}, "beams.file");
   rejected({"beams.integration_spectra=3"}, "power of two");
@@ -468,6 +471,31 @@ TEST(BeamsLive, RejectsWhatDoesNotFit) {
   rejected({"source.antenna_map=[1,2]"}, "antenna_map");
   rejected({"source.n_channels=600"}, "1024");
   rejected({"telescope.layout=best2.csv"}, "twice");
+  const std::vector<std::string> no_beams{"beams.file=", "telescope.layout=best2.csv"};
+  auto beyond = observation(scratch, no_beams);
+  beyond.source.first_channel = 1000;
+  beyond.source.n_channels = 64;
+  config_rejected(beyond, "has 1024 channels, source takes 1000 to 1063; the packets count 1024");
+  auto untold = observation(scratch, no_beams);
+  untold.source.n_channels = 0;
+  std::ranges::find(untold.source.packet->header, wire::FieldMeaning::first_channel,
+                    &wire::HeaderField::meaning)
+      ->count = 0;
+  config_rejected(untold, "set source.n_channels");
+  auto samples = observation(scratch);
+  std::erase_if(samples.source.packet->header, [](const wire::HeaderField& f) {
+    return f.meaning == wire::FieldMeaning::first_channel;
+  });
+  config_rejected(samples, "add a header field \"first_channel\"");
+  // Three records of 1.3 GiB: a quiet one, that of the pulses and its packets.
+  auto flashes = observation(scratch);
+  flashes.source.kind = "simulator";
+  flashes.simulator.period_samples = 2'796'288;
+  auto& pulsar = flashes.simulator.sources.emplace_back();
+  pulsar.m = 0.1;
+  pulsar.flux_jy = 1;
+  pulsar.duration_s = 0.1;
+  config_rejected(flashes, "have at most 2796202 spectra, 4 GiB in all");
   auto config = observation(scratch, {"beams.incoherent=[\"north\"]"});
   EXPECT_THROW(beamformer_config(beam_setup(config, live_beams(config))), ConfigError);
 }

@@ -44,7 +44,8 @@ BeamsFile array_of_packets(const ObservationConfig& config) {
     file.array = load_array(config, 0);
     file.earth_orientation.dut1_s = t.dut1_s;
     const double width_hz = s.channel_width_hz > 0 ? s.channel_width_hz : s.sample_rate_hz.value();
-    file.n_channels = std::max(numbered_channels(s), s.first_channel + s.n_channels);
+    const std::int64_t numbered = numbered_channels(s);
+    file.n_channels = numbered > 0 ? numbered : s.first_channel + s.n_channels;
     file.first_center_hz = s.channel_zero_mhz * 1e6;
     file.channel_step_hz = s.inverted_band ? -width_hz : width_hz;
     return file;
@@ -95,6 +96,10 @@ DescribedBand channels_taken(const SourceConfig& source, const BeamsFile& file) 
   const std::int64_t n =
       source.n_channels > 0 ? source.n_channels : file.n_channels - source.first_channel;
   const std::int64_t numbered = numbered_channels(source);
+  if (file.beams.empty() && source.n_channels == 0 && numbered == 0)
+    throw ConfigError(
+        "source.n_channels = 0: neither the packets nor a beams file tell how many channels there "
+        "are: set source.n_channels");
   if ((numbered > 0 && file.n_channels != numbered) || n < 1 ||
       source.first_channel + n > file.n_channels)
     throw ConfigError(fmt::format(
@@ -115,6 +120,11 @@ DescribedBand channels_taken(const SourceConfig& source, const BeamsFile& file) 
 
 LiveBeams live_beams(const ObservationConfig& config) {
   const SourceConfig& s = config.source;
+  if (!s.packet->has_channels())
+    throw ConfigError(
+        "source.packet: packets of source.format = \"best2\" hold channels: add a header field "
+        "\"first_channel\" or an axis \"channel\", or set source.format = \"described\" for time "
+        "samples");
   LiveBeams live;
   live.file = array_of_packets(config);
   live.input_line = order_antennas(s, live.file);

@@ -179,12 +179,16 @@ void DescribedSimulation::send_spectra(const ObservationConfig& config, const Ar
                                        const simulate::DescribedSenderConfig& sender) {
   constexpr std::int64_t kMaxRecordBytes = std::int64_t{1} << 32;
   const std::int64_t spectrum_bytes = spectra.channels.n_channels * array.n_inputs();
-  if (spectra.n_spectra > kMaxRecordBytes / spectrum_bytes)
+  // A sky that is drawn as it is sent has one record. Else flashes have up to two each, beside that
+  // without any: with and without it, or as made and as cut into packets.
+  const std::int64_t n_flashes =
+      has_moving_sky(config) ? 0 : std::ranges::count_if(scene.sources, simulate::is_transient);
+  const std::int64_t max_spectra = kMaxRecordBytes / (1 + 2 * n_flashes) / spectrum_bytes;
+  if (spectra.n_spectra > max_spectra)
     throw ConfigError(fmt::format(
-        "simulator.period_samples = {}: a record of {} channels of {} inputs has at most {} "
-        "spectra, 4 GiB",
-        spectra.n_spectra, spectra.channels.n_channels, array.n_inputs(),
-        kMaxRecordBytes / spectrum_bytes));
+        "simulator.period_samples = {}: records of {} channels of {} inputs for a sky with {} "
+        "sources that flash have at most {} spectra, 4 GiB in all",
+        spectra.n_spectra, spectra.channels.n_channels, array.n_inputs(), n_flashes, max_spectra));
   if (has_moving_sky(config)) {
     const auto stream = std::make_shared<simulate::SpectraStream>(array, scene, spectra);
     jy_per_count2_ = stream->jy_per_count2();
