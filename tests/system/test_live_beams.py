@@ -111,6 +111,20 @@ def test_an_observation_without_a_time_is_refused(tmp_path):
     assert "source.start_utc is needed" in done.stderr
 
 
+@pytest.mark.parametrize("setting", [
+    "beams.spead=udp://nosuch.invalid:7000", "beams.spead=udp://239.1.2.3+3:7000?interface=nosuch0",
+    "output.spead=udp://nosuch.invalid:7000",
+])
+def test_a_receiver_that_is_unknown_is_found_before_the_run(tmp_path, setting):
+    line = arguments(tmp_path / "out", setting, "output.uvh5=true")
+    host = "nosuch0" if "nosuch0" in setting else "nosuch.invalid"
+    done = run(*line, check=69)
+    assert host in done.stderr and "STARTING" not in done.stderr
+    assert not list(tmp_path.glob("out/*.fil")) and not list(tmp_path.glob("out/*.uvh5"))
+    settings = [word for word in line[line.index("--set"):]]
+    assert host in run("plan", ROOT / "examples/best2.toml", *settings, check=69).stderr
+
+
 ANTENNAS, BAND_CHANNELS, RATE = 64, 512, 25_000
 
 

@@ -158,7 +158,8 @@ TEST(BeamHeaps, ASlowNetworkCostsWholeHeapsThatAreCounted) {
   summary.beams.emplace();
   constexpr std::int64_t kMade = 30;
   {
-    BeamHeaps heaps(config, heaps_setup(2), {});
+    const BeamSetup setup = heaps_setup(2);
+    BeamHeaps heaps(config, setup, open_live_beam_streams(config, setup));
     for (std::int64_t k = 0; k < kMade; ++k)
       heaps.take_voltages(HeapPiece(2, 1, 256 * k, 256).voltages, {0, {1000, 1}});
     heaps.finish(summary);
@@ -174,6 +175,64 @@ TEST(BeamHeaps, ASlowNetworkCostsWholeHeapsThatAreCounted) {
   EXPECT_THAT(summary.warnings[0], testing::HasSubstr(std::to_string(summary.beams->heaps_dropped) +
                                                       " of 30 heaps were not sent"));
   EXPECT_EQ(summary.products.size(), 2u);
+}
+
+TEST(BeamHeaps, EachStreamHasTheRateToItself) {
+  const int port = test::own_port();
+  const auto seconds = [&](std::size_t n_streams) {
+    BeamHeapStreams::Info info;
+    info.frequency = {100e6, 1e3, kHeapChannels};
+    info.mb_per_s = 0.02;
+    const std::string endpoint = "udp://" + test::own_host() + ":" + std::to_string(port);
+    BeamHeapStreams streams("beams.spead", beam_endpoints("beams.spead", endpoint, n_streams),
+                            info);
+    BeamHeap heap;
+    heap.values.resize(n_streams * kHeapChannels * 512);
+    heap.clock = {0, {1000, 1}};
+    const auto begin = std::chrono::steady_clock::now();
+    for (heap.number = 0; heap.number < 5; ++heap.number) streams.send(heap);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  // 5 heaps of 2 kB at 20 kB/s; one after another eight streams would take 4 s.
+  const double all_s = seconds(8);
+  EXPECT_GT(all_s, 0.4);
+  EXPECT_LT(all_s, 2);
+}
+
+TEST(BeamHeaps, ASenderThatFailsHoldsNothingUp) {
+  auto config =
+      heaps_observation("udp://" + test::own_host() + ":" + std::to_string(test::own_port()));
+  config.source.kind = "pcap";  // a recording waits for its heaps
+  config.simulator.speed = 0;
+  const BeamSetup setup = heaps_setup(2);
+  BeamHeaps heaps(config, setup, open_live_beam_streams(config, setup));
+  RunSummary summary;
+  summary.beams.emplace();
+  constexpr std::int64_t kMade = 12;
+  for (std::int64_t k = 0; k < kMade; ++k) {
+    HeapPiece piece(2, 1, 256 * k, 256);
+    piece.voltages.scale = std::make_shared<const std::vector<float>>(1, 1.0f);  // of other beams
+    heaps.take_voltages(piece.voltages, {0, {1000, 1}});
+  }
+  heaps.finish(summary);
+  EXPECT_TRUE(heaps.failed());
+  ASSERT_EQ(summary.errors.size(), 1u);
+  EXPECT_THAT(summary.errors[0], testing::HasSubstr("beams.spead: a heap of 4096 bytes"));
+  EXPECT_EQ(summary.beams->heaps_sent, 0);
+}
+
+TEST(BeamHeaps, UnknownHostsAreFoundBeforeData) {
+  const auto refused = [](const std::string& endpoint, const std::string& words) {
+    try {
+      open_live_beam_streams(heaps_observation(endpoint), heaps_setup(2));
+      ADD_FAILURE() << words;
+    } catch (const IoError& e) {
+      EXPECT_EQ(e.exit_code(), ExitCode::unavailable);
+      EXPECT_THAT(e.what(), testing::HasSubstr(words));
+    }
+  };
+  refused("udp://nosuch.invalid:7000", "cannot resolve udp://nosuch.invalid:7000");
+  refused("udp://239.1.2.3+1:7000?interface=nosuch0", "nosuch0");
 }
 
 TEST(BeamHeaps, SaysWhatCannotBeSent) {
@@ -195,6 +254,22 @@ TEST(BeamHeaps, SaysWhatCannotBeSent) {
           "asked for twice");
   EXPECT_EQ(live_beam_endpoints(heaps_observation("udp://127.0.0.1:7000"), heaps_setup(2)),
             (std::vector<std::string>{"udp://127.0.0.1:7000", "udp://127.0.0.1:7001"}));
+  // Groups share a port.
+  EXPECT_EQ(beam_endpoints("-o", "udp://239.1.1.1+3:65534", 4).back(), "udp://239.1.1.4:65534");
+  EXPECT_EQ(beam_endpoints("-o", "udp://127.0.0.1:65534", 2).back(), "udp://127.0.0.1:65535");
+  // One address has several names.
+  refused(heaps_observation("udp://127.1:7000", {"output.spead=udp://127.0.0.1:7001"}), 2,
+          "asked for twice");
+  refused(heaps_observation("udp://127.0.0.1:7000", {"source.listen=[\"udp://127.1:7001\"]"}), 2,
+          "is in source.listen, too");
+  refused(heaps_observation("udp://127.0.0.1:7000", {"source.listen=[\"udp://0.0.0.0:7001\"]"}), 2,
+          "is in source.listen, too");
+  refused(heaps_observation("udp://239.1.1.1+1:7000?interface=lo",
+                            {"source.listen=[\"udp://239.1.1.2:7000?interface=lo\"]"}),
+          2, "is in source.listen, too");
+  live_beam_endpoints(
+      heaps_observation("udp://127.0.0.1:7000", {"source.listen=[\"udp://0.0.0.0:7002\"]"}),
+      heaps_setup(2));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include "ryle/pipeline/beam/beam_heaps.hpp"
 
 #include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +11,7 @@
 
 #include "ryle/core/endpoint.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/ingest/socket.hpp"
 #include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
 
@@ -33,6 +36,51 @@ BeamHeapStreams::Info stream_info(const ObservationConfig& config, const BeamSet
   return info;
 }
 
+/// Where datagrams for an endpoint go, by number: a host has several names.
+struct Destination {
+  std::string host;
+  std::uint16_t port = 0;
+  bool own = false;  ///< an address of this machine
+
+  explicit Destination(const Endpoint& endpoint) : port(endpoint.port) {
+    const Socket socket = udp_connect(endpoint);
+    sockaddr_storage to{}, from{};
+    socklen_t to_bytes = sizeof to, from_bytes = sizeof from;
+    ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&to), &to_bytes);
+    ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&from), &from_bytes);
+    host = numeric_host(to, to_bytes);
+    own = host == numeric_host(from, from_bytes) || host.rfind("127.", 0) == 0;
+  }
+
+  /// A socket that is bound to `listening` takes what is sent there.
+  bool reaches(const Endpoint& listening) const {
+    if (port != listening.port) return false;
+    if (listening.host == "0.0.0.0" || listening.host == "::") return own;
+    Endpoint there = listening;
+    there.sources.clear();
+    return host == Destination(there).host;
+  }
+
+ private:
+  static std::string numeric_host(const sockaddr_storage& address, socklen_t n_bytes) {
+    char text[NI_MAXHOST] = "";
+    ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), n_bytes, text, sizeof text, nullptr,
+                  0, NI_NUMERICHOST);
+    return text;
+  }
+};
+
+/// The UDP endpoints that the run receives from, empty where it reads a file.
+std::vector<Endpoint> listening_endpoints(const SourceConfig& source) {
+  std::vector<Endpoint> endpoints;
+  if (source.kind != "network" && source.kind != "simulator") return endpoints;
+  for (const auto& text : expand_endpoints(source.listen)) {
+    const Endpoint endpoint = parse_endpoint(text);
+    if (endpoint.is_udp() && endpoint.port != 0) endpoints.push_back(endpoint);
+  }
+  return endpoints;
+}
+
 }  // namespace
 
 std::vector<std::string> beam_endpoints(const std::string& key, const std::string& text,
@@ -42,14 +90,14 @@ std::vector<std::string> beam_endpoints(const std::string& key, const std::strin
   if (!first.is_udp() || first.port == 0)
     throw ConfigError(key + " \"" + text +
                       "\": heaps are sent to udp://host:port with a port above 0");
-  if (endpoints.size() == 1) {  // ports one after the other
+  if (endpoints.size() == 1 && first.port + n_streams <= 65536) {  // ports one after the other
     for (std::size_t k = 1; k < n_streams; ++k) {
       Endpoint next = first;
       next.port = static_cast<std::uint16_t>(first.port + k);
       endpoints.push_back(to_string(next));
     }
   }
-  if (endpoints.size() != n_streams || first.port + n_streams > 65536)
+  if (endpoints.size() != n_streams)
     throw ConfigError(fmt::format(
         "{} \"{}\": {} polarizations of beams need as many groups (+{}), or one host with as many "
         "ports",
@@ -126,9 +174,10 @@ void BeamHeapStreams::describe(const BeamHeap& heap) {
                   .subspan(s / static_cast<std::size_t>(info_.n_pols) * n_channels, n_channels)
             : std::span(ones);
     items.push_back({kScale, false, 0, std::as_bytes(row)});
-    streams_[s]->send(items);
+    streams_[s]->start(items);
     items.pop_back();
   }
+  send_started();
   clock_ = heap.clock;
   scale_ = heap.scale;
   described_ = true;
@@ -136,6 +185,14 @@ void BeamHeapStreams::describe(const BeamHeap& heap) {
 }
 
 void BeamHeapStreams::send(const BeamHeap& heap) {
+  const auto n_channels = static_cast<std::size_t>(info_.frequency.n_channels);
+  const std::size_t n_scales =
+      streams_.size() / static_cast<std::size_t>(info_.n_pols) * n_channels;
+  if (heap.values.size() != streams_.size() * n_channels * BeamHeap::kSpectra * 2 ||
+      (heap.scale && heap.scale->size() < n_scales))
+    throw ConfigError(fmt::format(
+        "a heap of {} bytes with {} scales is not one of {} streams of {} channels",
+        heap.values.size(), heap.scale ? heap.scale->size() : 0, streams_.size(), n_channels));
   if (!described_ || !same_clock(heap.clock, clock_) || heap.scale != scale_ ||
       Clock::now() - described_at_ > kDescribeAgain)
     describe(heap);
@@ -148,7 +205,23 @@ void BeamHeapStreams::send(const BeamHeap& heap) {
         {wire::kSpeadFrequency, true, 0, {}},
         {kBeamAnts, true, static_cast<std::uint64_t>(info_.n_antennas), {}},
         {wire::kSpeadBfRaw, false, 0, values}};
-    streams_[s]->send(items);
+    streams_[s]->start(items);
+  }
+  send_started();
+}
+
+// Each stream has the rate to itself: whichever may send first does.
+void BeamHeapStreams::send_started() {
+  waiting_.clear();
+  for (const auto& stream : streams_) waiting_.push_back(stream.get());
+  while (!waiting_.empty()) {
+    Clock::time_point due = waiting_.front()->due();
+    for (const SpeadHeaps* stream : waiting_) due = std::min(due, stream->due());
+    due = std::max(due, Clock::now());  // one pass over many streams sends many datagrams
+    std::erase_if(waiting_, [&](SpeadHeaps* stream) {
+      if (stream->due() <= due) stream->send_next();
+      return !stream->more();
+    });
   }
 }
 
@@ -173,16 +246,29 @@ std::vector<std::string> live_beam_endpoints(const ObservationConfig& config,
     throw ConfigError("beams.spead \"" + text +
                       "\": incoherent beams have no voltages; give beams.file a [[beam]]");
   auto endpoints = beam_endpoints("beams.spead", text, n);
-  if (config.output.spead.empty()) return endpoints;
-  const Endpoint other = parse_endpoint(config.output.spead);
+  std::vector<Destination> others;
+  if (!config.output.spead.empty()) others.emplace_back(parse_endpoint(config.output.spead));
+  const std::vector<Endpoint> listening = listening_endpoints(config.source);
   for (const auto& each : endpoints) {
-    const Endpoint endpoint = parse_endpoint(each);
-    if (endpoint.host == other.host && endpoint.port == other.port)
-      throw ConfigError(each +
-                        " is asked for twice: as beams.spead and as output.spead; give one of them "
-                        "another port");
+    const Destination to(parse_endpoint(each));
+    for (const auto& other : others)
+      if (to.host == other.host && to.port == other.port)
+        throw ConfigError(each +
+                          " is asked for twice: as beams.spead and as output.spead; give one of "
+                          "them another port");
+    for (const auto& endpoint : listening)
+      if (to.reaches(endpoint))
+        throw ConfigError(each + " of beams.spead is in source.listen, too (" +
+                          to_string(endpoint) +
+                          "): the run would receive its own heaps; give one of them another port");
   }
   return endpoints;
+}
+
+std::unique_ptr<BeamHeapStreams> open_live_beam_streams(const ObservationConfig& config,
+                                                        const BeamSetup& setup) {
+  return std::make_unique<BeamHeapStreams>("beams.spead", live_beam_endpoints(config, setup),
+                                           stream_info(config, setup));
 }
 
 std::int64_t beam_heaps_bytes(const ObservationConfig& config, const BeamSetup& setup) {
@@ -191,8 +277,8 @@ std::int64_t beam_heaps_bytes(const ObservationConfig& config, const BeamSetup& 
 }
 
 BeamHeaps::BeamHeaps(const ObservationConfig& config, const BeamSetup& setup,
-                     const BeamStream& /*stream*/)
-    : streams_("beams.spead", live_beam_endpoints(config, setup), stream_info(config, setup)),
+                     std::unique_ptr<BeamHeapStreams> streams)
+    : streams_(std::move(streams)),
       cutter_(static_cast<std::int64_t>(n_voltage_streams(setup)), setup.n_pols,
               setup.frequency.n_channels),
       heap_bytes_(beam_heaps_bytes(config, setup) / (config.beams.queue + 3)),
@@ -210,10 +296,17 @@ std::int64_t BeamHeaps::memory_bytes() const {
 }
 
 void BeamHeaps::run() {
-  while (auto heap = queue_.pop()) {
-    streams_.send(*heap);
-    ++sent_;
-    free_.offer(std::move(heap->values));
+  try {
+    while (auto heap = queue_.pop()) {
+      streams_->send(*heap);
+      ++sent_;
+      free_.offer(std::move(heap->values));
+    }
+  } catch (...) {
+    // The data path must not wait for a sender that is gone.
+    failed_ = true;
+    queue_.close();
+    throw;
   }
 }
 
@@ -224,7 +317,7 @@ void BeamHeaps::offer(BeamHeap& heap) {
   next.number = heap.number;
   next.clock = heap.clock;
   next.scale = heap.scale;
-  if (queue_.offer(std::move(next)) == QueueResult::dropped) ++dropped_;
+  if (queue_.offer(std::move(next)) != QueueResult::done) ++dropped_;
 }
 
 void BeamHeaps::take_voltages(const BeamVoltages& voltages, const SampleClock& clock) {
@@ -234,19 +327,25 @@ void BeamHeaps::take_voltages(const BeamVoltages& voltages, const SampleClock& c
 void BeamHeaps::finish(RunSummary& summary) {
   cutter_.flush([this](BeamHeap& heap) { offer(heap); });
   queue_.close();
-  thread_->join();
+  try {
+    thread_->join();
+  } catch (const std::exception& error) {  // the other products of the beams are whole
+    summary.errors.push_back(std::string("beams.spead: ") + error.what());
+  }
   if (summary.beams) {
     summary.beams->heaps_sent = sent_;
     summary.beams->heaps_dropped = dropped_;
-    summary.beams->datagrams_rejected = streams_.rejected();
+    summary.beams->datagrams_rejected = streams_->rejected();
   }
   if (dropped_ > 0)
     summary.warnings.push_back(fmt::format(
-        "beams.spead: {} of {} heaps were not sent, {} spectra each: they are made faster than the "
-        "network takes them (beams.spead_mb_per_s, beams.queue)",
-        dropped_, dropped_ + sent_, BeamHeap::kSpectra));
-  for (const auto& text : streams_.troubles()) summary.warnings.push_back("beams.spead: " + text);
-  for (const auto& endpoint : streams_.endpoints()) summary.products.push_back(endpoint);
+        "beams.spead: {} of {} heaps were not sent, {} spectra each{}", dropped_, dropped_ + sent_,
+        BeamHeap::kSpectra,
+        failed_ ? ": their sender had failed"
+                : ": they are made faster than the network takes them (beams.spead_mb_per_s, "
+                  "beams.queue)"));
+  for (const auto& text : streams_->troubles()) summary.warnings.push_back("beams.spead: " + text);
+  for (const auto& endpoint : streams_->endpoints()) summary.products.push_back(endpoint);
 }
 
 }  // namespace ryle::pipeline

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -90,6 +91,7 @@ class BeamHeapStreams {
   /// Throws ConfigError, IoError.
   BeamHeapStreams(const std::string& key, std::vector<std::string> endpoints, const Info& info);
 
+  /// Waits as mb_per_s asks. Throws ConfigError for a heap or scales of another number of streams.
   void send(const BeamHeap& heap);
   const std::vector<std::string>& endpoints() const { return endpoints_; }
   /// What could not be sent, a text for each stream.
@@ -99,10 +101,12 @@ class BeamHeapStreams {
  private:
   using Clock = std::chrono::steady_clock;
   void describe(const BeamHeap& heap);
+  void send_started();
 
   Info info_;
   std::vector<std::string> endpoints_;
   std::vector<std::unique_ptr<SpeadHeaps>> streams_;
+  std::vector<SpeadHeaps*> waiting_;  ///< with datagrams that are not sent yet
   SampleClock clock_;
   std::shared_ptr<const std::vector<float>> scale_;
   bool described_ = false;
@@ -110,9 +114,14 @@ class BeamHeapStreams {
 };
 
 /// Endpoints of beams.spead for these beams. Throws ConfigError for what cannot be sent, and where
-/// visibilities go to one of them, too.
+/// one of them is that of the visibilities or one that the source listens on, by whatever name;
+/// IoError (exit 69) for a host or an interface that is not known.
 std::vector<std::string> live_beam_endpoints(const ObservationConfig& config,
                                              const BeamSetup& setup);
+/// The streams of beams.spead, their sockets connected: before there are data. Throws as
+/// live_beam_endpoints() does.
+std::unique_ptr<BeamHeapStreams> open_live_beam_streams(const ObservationConfig& config,
+                                                        const BeamSetup& setup);
 /// Bytes of heaps that wait for the network.
 std::int64_t beam_heaps_bytes(const ObservationConfig& config, const BeamSetup& setup);
 
@@ -124,7 +133,9 @@ std::int64_t beam_heaps_bytes(const ObservationConfig& config, const BeamSetup& 
 /// - Ends when finish() has sent what is queued, each stream with a stop.
 class BeamHeaps final : public BeamConsumer {
  public:
-  BeamHeaps(const ObservationConfig& config, const BeamSetup& setup, const BeamStream& stream);
+  /// @param streams of open_live_beam_streams()
+  BeamHeaps(const ObservationConfig& config, const BeamSetup& setup,
+            std::unique_ptr<BeamHeapStreams> streams);
   ~BeamHeaps() override;
 
   bool wants_host_values() const override { return false; }
@@ -133,18 +144,20 @@ class BeamHeaps final : public BeamConsumer {
   void take_voltages(const BeamVoltages& voltages, const SampleClock& clock) override;
   void finish(RunSummary& summary) override;
   std::int64_t memory_bytes() const override;
+  bool failed() const override { return failed_; }
 
  private:
   void offer(BeamHeap& heap);
   void run();
 
-  BeamHeapStreams streams_;
+  std::unique_ptr<BeamHeapStreams> streams_;
   BeamHeapCutter cutter_;
   std::int64_t heap_bytes_;
   BoundedQueue<BeamHeap> queue_;
   BoundedQueue<std::vector<std::byte>> free_;
   std::int64_t dropped_ = 0;
   std::int64_t sent_ = 0;  ///< of the thread, until it is joined
+  std::atomic<bool> failed_{false};
   std::unique_ptr<StageThread> thread_;
 };
 

@@ -14,7 +14,6 @@
 #include "ryle/device/free_memory.hpp"
 #include "ryle/pipeline/base/stopwatch.hpp"
 #include "ryle/pipeline/beam/beam_files.hpp"
-#include "ryle/pipeline/beam/beam_heaps.hpp"
 #include "ryle/pipeline/beam/beam_picture.hpp"
 #include "ryle/pipeline/beam/beam_power.hpp"
 #include "ryle/pipeline/run/outputs.hpp"
@@ -67,7 +66,7 @@ BeamNode::BeamNode(const ObservationConfig& config, const StreamBeams& beams, Vo
       absent_since_(beams.setup.frequency.n_channels) {
   require_distinct_outputs(config_, beam_names(beams_.setup));
   require_new_beam_files(config_, beam_names(beams_.setup));
-  if (!config_.beams.spead.empty()) live_beam_endpoints(config_, beams_.setup);
+  if (!config_.beams.spead.empty()) heaps_ = open_live_beam_streams(config_, beams_.setup);
   // With levels that the first samples set, the weights wait for them.
   if (beams_.setup.order == beamform::InputOrder::pairs) chain();
 }
@@ -186,7 +185,7 @@ std::vector<std::unique_ptr<BeamConsumer>> BeamNode::make_consumers(const BeamSt
     consumers.push_back(std::make_unique<BeamPictures>(config_, stream));
   if (config_.beams.power_s > 0) consumers.push_back(std::make_unique<BeamPower>(config_, stream));
   if (!config_.beams.spead.empty())
-    consumers.push_back(std::make_unique<BeamHeaps>(config_, beams_.setup, stream));
+    consumers.push_back(std::make_unique<BeamHeaps>(config_, beams_.setup, std::move(heaps_)));
   for (auto& consumer :
        search_consumers(config_, stream, beams_.setup.file.array, options_.command_line, hooks(),
                         beam_devices(config_.runtime)))

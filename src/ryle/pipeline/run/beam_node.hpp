@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ryle/pipeline/beam/beam_chain.hpp"
+#include "ryle/pipeline/beam/beam_heaps.hpp"
 #include "ryle/pipeline/beam/beam_samples.hpp"
 #include "ryle/pipeline/beam/live_beams.hpp"
 #include "ryle/pipeline/beam/voltage_ring.hpp"
@@ -26,7 +27,8 @@ namespace ryle::pipeline {
 /// - Gaps and segments are those of BeamChain.
 class BeamNode final : public SpectraNode {
  public:
-  /// Throws where a product cannot be made; nothing is opened.
+  /// Throws where a product cannot be made. Sockets of beams.spead are connected; no file is
+  /// opened.
   /// @param ring of the chunks of the source; null: no voltages are kept. Must outlive finish()
   BeamNode(const ObservationConfig& config, const StreamBeams& beams, VoltageRing* ring,
            const RunOptions& options);
@@ -65,7 +67,8 @@ class BeamNode final : public SpectraNode {
   StreamBeams beams_;
   VoltageRing* ring_;
   const RunOptions& options_;
-  std::unique_ptr<BeamChain> chain_;  // its search has the ring
+  std::unique_ptr<BeamHeapStreams> heaps_;  // until the consumers are made
+  std::unique_ptr<BeamChain> chain_;        // its search has the ring
   bool on_devices_;
   BeamSamples samples_;
   DeviceBlocks own_blocks_;  // of gulps that no other node reads

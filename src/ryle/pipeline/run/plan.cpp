@@ -188,7 +188,7 @@ std::vector<std::string> beam_products(const ObservationConfig& config) {
 /// Beams of these spectra, their search and their files.
 void plan_beams(const ObservationConfig& asked, const BeamSetup& setup, Plan& plan) {
   require_distinct_outputs(asked, beam_names(setup));
-  if (!asked.beams.spead.empty()) live_beam_endpoints(asked, setup);
+  if (!asked.beams.spead.empty()) open_live_beam_streams(asked, setup);
   const ObservationConfig config = with_search_blocks(asked, setup);
   const auto engine = beamformer_config(setup);
   const double rate_hz = setup.clock.rate_hz.value();
@@ -391,6 +391,7 @@ Plan make_plan(const ObservationConfig& config) {
   reject_keys_without_effect(config);
   require_distinct_outputs(config);
   const SenderList checked(config.source.allowed_senders);  // refuses what a receiver would
+  require_spead_output(config.output);
   Plan plan;
   plan.source = config.source.kind == "file" ? source_name(config) : config.source.format + " live";
   if (config.source.kind != "file" && !is_live_samples(config.source)) {

@@ -99,6 +99,7 @@ void require_visibility_outputs(const ObservationConfig& config, std::int64_t n_
     std::filesystem::create_directories(out.directory, error);
   if (error) throw IoError::from_errno("create", out.directory, error.value(), true);
   require_visibility_names(config);
+  require_spead_output(out);
   std::map<std::string, int> n_files;
   for (const auto& name : visibility_names(config, "")) {
     const auto parent = std::filesystem::path(name).parent_path();

@@ -95,30 +95,40 @@ void SpeadHeaps::send_datagram(std::size_t n_bytes) {
   ++rejected_;
 }
 
-void SpeadHeaps::send(std::span<const Item> items) {
-  wire::SpeadPacket packet;
-  packet.heap_counter = ++counter_;
+void SpeadHeaps::start(std::span<const Item> items) {
+  packet_ = {};
+  packet_.heap_counter = ++counter_;
   heap_.clear();
   for (const Item& item : items) {
-    packet.items[packet.n_items++] = {item.id, item.immediate,
-                                      item.immediate ? item.value : heap_.size()};
+    packet_.items[packet_.n_items++] = {item.id, item.immediate,
+                                        item.immediate ? item.value : heap_.size()};
     heap_.insert(heap_.end(), item.bytes.begin(), item.bytes.end());
   }
-  packet.heap_bytes = heap_.size();
-  const std::size_t header = wire::spead_header_bytes(packet.n_items);
+  packet_.heap_bytes = heap_.size();
+  more_ = true;
+}
+
+void SpeadHeaps::send_next() {
+  const std::size_t header = wire::spead_header_bytes(packet_.n_items);
   // Payloads are whole numbers of eight bytes, so that samples are not cut.
   const std::size_t room = (static_cast<std::size_t>(packet_bytes_) - header) / 8 * 8;
   datagram_.resize(header + room);
-  std::size_t at = 0;
-  do {
-    packet.offset = at;
-    packet.payload_bytes = std::min(room, heap_.size() - at);
-    wire::write_spead_header(packet, datagram_);
-    if (packet.payload_bytes > 0)
-      std::memcpy(datagram_.data() + header, heap_.data() + at, packet.payload_bytes);
-    send_datagram(header + packet.payload_bytes);
-    at += packet.payload_bytes;
-  } while (at < heap_.size());
+  packet_.payload_bytes = std::min<std::size_t>(room, heap_.size() - packet_.offset);
+  wire::write_spead_header(packet_, datagram_);
+  if (packet_.payload_bytes > 0)
+    std::memcpy(datagram_.data() + header, heap_.data() + packet_.offset, packet_.payload_bytes);
+  send_datagram(header + packet_.payload_bytes);
+  packet_.offset += packet_.payload_bytes;
+  more_ = packet_.offset < heap_.size();
+}
+
+void SpeadHeaps::send(std::span<const Item> items) {
+  start(items);
+  while (more()) send_next();
+}
+
+void require_spead_output(const OutputConfig& config) {
+  if (!config.spead.empty()) const SpeadOutput opened(config);
 }
 
 SpeadOutput::SpeadOutput(const OutputConfig& config)

@@ -33,7 +33,15 @@ class SpeadHeaps {
   SpeadHeaps(const SpeadHeaps&) = delete;
   SpeadHeaps& operator=(const SpeadHeaps&) = delete;
 
+  using Clock = std::chrono::steady_clock;
+
   void send(std::span<const Item> items);
+  /// The same by datagrams, so that one thread sends several heaps side by side: start() copies the
+  /// items of the next heap, then send_next() waits for due() and sends a datagram while more().
+  void start(std::span<const Item> items);
+  bool more() const { return more_; }
+  Clock::time_point due() const { return next_; }
+  void send_next();
   bool began() const { return counter_ > 0; }
   std::int64_t rejected() const { return rejected_; }  ///< datagrams
   /// "3 of 100 datagrams could not be sent to udp://...: REASON", or "".
@@ -43,12 +51,13 @@ class SpeadHeaps {
   void send_datagram(std::size_t n_bytes);
   void pace(std::size_t n_bytes);
 
-  using Clock = std::chrono::steady_clock;
   std::string endpoint_;
   std::int64_t packet_bytes_;
   double mb_per_s_;
   Socket socket_;
   std::vector<std::byte> heap_, datagram_;
+  wire::SpeadPacket packet_;  ///< the next of the heap
+  bool more_ = false;
   std::uint64_t counter_ = 0;
   std::int64_t datagrams_ = 0, rejected_ = 0;
   int last_error_ = 0;
@@ -57,6 +66,9 @@ class SpeadHeaps {
 
 /// "{'descr': '<f8', 'fortran_order': False, 'shape': (SHAPE)}" of a descriptor.
 std::string spead_numpy_header(const char* type, const std::string& shape);
+
+/// Throws as SpeadHeaps does for an output.spead that cannot be sent to, before there are data.
+void require_spead_output(const OutputConfig& config);
 
 /// Sends visibilities as heaps of SPEAD-64-48 (output.spead), as an X-engine of MeerKAT does: one
 /// heap per integration and range of output.spead_channels channels, every item pointer in every
