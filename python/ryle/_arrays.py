@@ -103,16 +103,17 @@ def samples(x: Any, name: str, ndim: int, axes: str, real: bool) -> tuple[Array,
         known = {"complex64": "cf32", "uint8": "ci4"}
         if real:
             known |= {"int8": "i8", "int16": "i16", "float32": "f32"}
-        if array.dtype.name not in known:
+        type_name = array.dtype.name
+        if type_name not in known:
             hint = "complex64" if array.dtype.kind == "c" else "float32" if real and array.dtype.kind in "iuf" else "int8"
-            if array.dtype.name in ("int8", "int16"):
+            if type_name in ("int8", "int16"):
                 require_axes(array, name, ndim + 1, axes + ", (re, im)")
             if hint == "int8" and not real:
                 raise TypeError(f"{name} is {array.dtype} {array.shape}; complex samples are needed: complex64, or int8 or int16 "
                                 f"with a last axis (re, im); call ryle.complex_codes({name}, numpy.int8)")
             raise TypeError(f"{name} is {array.dtype}; call {name}.astype(numpy.{hint})")
         require_axes(array, name, ndim, axes)
-        found = known[array.dtype.name]
+        found = known[type_name]
     if found in ("ci8", "ci16"):
         require_axes(array, name, ndim + 1, axes + ", (re, im)")
         if array.strides[-1] != array.itemsize:

@@ -250,8 +250,7 @@ class Correlator:
         if format_name != self._format:
             raise TypeError(f"spectra are {format_name}, the plan takes {self._format}")
         planes = valid_planes(valid, view.shape)
-        size = int(np.prod(view.shape[2:])) * view.itemsize * view.shape[0]
-        gulp = max(128, _GULP_BYTES // size // 128 * 128)
+        gulp = max(128, _GULP_BYTES * view.shape[1] // view.nbytes // 128 * 128)
         with self._lock:
             for first in range(0, view.shape[1], gulp):
                 piece = view[:, first: first + gulp]
