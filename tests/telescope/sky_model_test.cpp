@@ -268,6 +268,27 @@ TEST_F(SkyModelFile, HyperdriveLists) {
               HasSubstr("srclist-convert"));
   EXPECT_THAT(rejection_of([&] { read_sky_model(write("w.json", "{\"a\": [{\"ra\": 1}]}")); }),
               HasSubstr("\"dec\""));
+  for (const char* component :
+       {R"("flux_type": {"power_law": 5})", R"("flux_type": {"list": 5})", R"("flux_type": 5)"}) {
+    const std::string text =
+        std::string(R"({"a": [{"ra": 1, "dec": 2, "comp_type": "point", )") + component + "}]}";
+    EXPECT_THAT(rejection_of([&] { read_sky_model(write("w.json", text)); }), HasSubstr("\"a\""));
+  }
+  EXPECT_THAT(rejection_of([&] { read_sky_model(write("w.json", R"({"a": [5]})")); }),
+              HasSubstr("no object"));
+}
+
+TEST_F(SkyModelFile, WithoutAUsefulSourceAreRefusedInTheirOwnWords) {
+  const std::string header = "name,ra_deg,dec_deg,flux_jy,frequency_mhz\n";
+  EXPECT_THAT(rejection_of([&] { read_sky_model(write("none.csv", header)); }),
+              HasSubstr("one line per source"));
+  EXPECT_THAT(rejection_of([&] { read_sky_model(write("empty.csv", "")); }),
+              HasSubstr("name, ra_deg"));
+  EXPECT_THAT(rejection_of([&] { read_sky_model(write("neg.csv", header + "A,1,2,-3,4\n")); }),
+              HasSubstr("negative"));
+  const SkyModel both = read_sky_model(write("both.csv", header + "A,1,2,-3,4\nB,1,2,5,4\n"));
+  ASSERT_EQ(both.notes.size(), 1U);
+  EXPECT_THAT(both.notes[0], HasSubstr("1 of 2 components"));
 }
 
 }  // namespace

@@ -60,12 +60,11 @@ CsvTable::CsvTable(const std::string& path, const std::vector<std::string>& requ
   }
   if (columns_.empty()) {
     throw FormatError(path + ": the file is empty; it needs a header line with the columns " +
-                      comma_separated(required));
+                      comma_separated(required.empty() ? optional : required));
   }
   if (rows_.empty()) {
-    throw FormatError(path +
-                      ": there is a header line but no data line; one line per input is "
-                      "needed");
+    throw FormatError(path + ": there is a header line but no data line; one line per " +
+                      (style == CsvStyle::catalogue ? "source" : "input") + " is needed");
   }
 }
 

@@ -40,7 +40,7 @@ bool ends_its_last_line(const std::string& path) {
 }
 
 std::vector<cf64> gains_now(const std::string& path, std::int64_t n_inputs) {
-  const detail::CsvTable table(path, {"input", "amplitude", "phase_deg"}, {});
+  const detail::CsvTable table(path, {"input", "amplitude", "phase_deg"}, {"flag"});
   std::vector<cf64> gains(n_inputs);
   std::vector<std::int64_t> line_of(gains.size(), 0);
   for (std::int64_t row = 0; row < table.n_rows(); ++row) {
@@ -54,10 +54,16 @@ std::vector<cf64> gains_now(const std::string& path, std::int64_t n_inputs) {
                           std::to_string(line_of[input]));
     }
     line_of[input] = table.line(row);
+    const std::int64_t flag = table.has("flag") ? table.integer(row, "flag") : 0;
+    if (flag != 0 && flag != 1)
+      table.fail(row, "flag = " + std::to_string(flag) + " is neither 0 nor 1 (no gain)");
+    if (flag == 1) continue;  // 0: the input has no gain
     const double amplitude = table.number(row, "amplitude");
     if (amplitude <= 0) {
-      table.fail(row, "amplitude = " + table.text(row, "amplitude") +
-                          " is not positive; flag a dead input in the layout (column bad) instead");
+      table.fail(row,
+                 "amplitude = " + table.text(row, "amplitude") +
+                     " is not positive; flag a dead input instead, here (column flag) or in the "
+                     "layout (column bad)");
     }
     gains[input] = std::polar(amplitude, table.number(row, "phase_deg") * kDegree_rad);
   }

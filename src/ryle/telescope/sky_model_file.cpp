@@ -429,6 +429,7 @@ class HyperdriveReader {
   }
 
   void add(const std::string& name, const json& component) {
+    if (!component.is_object()) throw FormatError(where_ + " has a component that is no object");
     SkySource source;
     source.name = name;
     source.of_group = true;
@@ -450,6 +451,7 @@ class HyperdriveReader {
       if (!curved && !(spectrum.is_object() && spectrum.contains("power_law")))
         throw FormatError(where_ + ": flux_type is no list, power_law or curved_power_law");
       const json& law = spectrum[curved ? "curved_power_law" : "power_law"];
+      if (!law.is_object()) throw FormatError(where_ + ": its power law is no object");
       const json fd = law.value("fd", json());
       if (is_polarized(fd)) {
         left_out_.add("it is polarized (Q, U or V)");
@@ -472,6 +474,7 @@ class HyperdriveReader {
 
   // Between two neighbours of the list a power law; beyond its ends nothing.
   void add_list(const json& list, SkySource& source) {
+    if (!list.is_array()) throw FormatError(where_ + ": its list of fluxes is no list");
     std::vector<std::pair<double, double>> points;
     for (const json& entry : list) {
       if (is_polarized(entry)) {
@@ -513,6 +516,21 @@ class HyperdriveReader {
   LeftOut left_out_;
 };
 
+/// Components of negative flux are those of a deconvolution beside positive ones: alone they are no
+/// sky.
+void tell_negative(const std::string& path, SkyModel& sky) {
+  const auto n = std::count_if(sky.sources.begin(), sky.sources.end(), [](const SkySource& source) {
+    return !source.laws.empty() && source.laws.front().sign < 0;
+  });
+  if (n == 0) return;
+  if (n == static_cast<std::ptrdiff_t>(sky.sources.size()))
+    throw FormatError(path +
+                      ": all of its fluxes are negative: no sky has such a power; negative "
+                      "components go beside the positive ones that they correct");
+  sky.notes.push_back(fmt::format("{}: {} of {} components have a negative flux, and are used",
+                                  path, n, sky.sources.size()));
+}
+
 }  // namespace
 
 SkyModel read_sky_model(const std::string& path) {
@@ -536,6 +554,7 @@ SkyModel read_sky_model(const std::string& path) {
     throw FormatError(path + ": none of its sources can be used" +
                       (sky.notes.empty() ? "" : " (" + sky.notes.front() + ")"));
   }
+  tell_negative(path, sky);
   return sky;
 }
 

@@ -28,6 +28,8 @@ namespace {
 constexpr double kMwaLatitude_deg = -26.703319405555554;
 constexpr double kMwaLongitude_deg = 116.67081523611111;
 constexpr double kMwaHeight_m = 377.827;
+// Counts of a value whose weight is 1: weights are the shares of an integration that have data.
+constexpr std::uint32_t kFullCount = 1000;
 // Electrical length of a metre of cable where the metafits gives the length itself.
 constexpr double kCableMetres = 1.204;
 
@@ -180,6 +182,35 @@ struct Part {
 };
 using Parts = std::map<std::int64_t, std::map<std::int64_t, Part>>;
 
+/// Weights of an integration, [baseline][XX XY YX YY], of the HDU after its values; 1 each, and
+/// false, where that is not one of weights.
+bool read_weights(const io::FitsFile& data, int hdu, std::vector<float>& weights) {
+  int status = 0;
+  int kind = 0;
+  int n_axes = 0;
+  int any_null = 0;
+  float null = 0;
+  LONGLONG extent[2] = {0, 0};
+  fits_movabs_hdu(data.get(), hdu + 1, &kind, &status);
+  if (status == 0) fits_get_img_dim(data.get(), &n_axes, &status);
+  if (status == 0 && n_axes == 2) fits_get_img_sizell(data.get(), 2, extent, &status);
+  const auto n = static_cast<LONGLONG>(weights.size());
+  if (status != 0 || n_axes != 2 || extent[0] != 4 || extent[0] * extent[1] != n) {
+    std::fill(weights.begin(), weights.end(), 1.0F);
+    return false;
+  }
+  data.require_data();
+  fits_read_img(data.get(), TFLOAT, 1, n, &null, weights.data(), &any_null, &status);
+  data.check(status, "read weights");
+  return true;
+}
+
+std::uint32_t count_of_weight(float weight) {
+  if (!(weight > 0) || !std::isfinite(weight)) return 0;
+  return static_cast<std::uint32_t>(
+      std::clamp<double>(std::round(weight * double(kFullCount)), 1, 1e9));
+}
+
 Parts list_parts(const MwaxFiles& files, const Metafits& meta, std::int64_t n_baselines) {
   Parts parts;
   for (const std::string& path : files.data_paths) {
@@ -268,7 +299,7 @@ VisibilityFile read_mwax(const MwaxFiles& files) {
       ArrayInput input;
       input.antenna = array.n_antennas() - 1;
       input.pol = pol;
-      input.feed_angle_rad = kPi / 2 + pol * kPi / 2;  // X lies east-west
+      input.feed_angle_rad = kPi / 2;  // of X, of either input: it lies east-west
       input.bad = tile.flagged;
       array.inputs.push_back(input);
     }
@@ -287,14 +318,16 @@ VisibilityFile read_mwax(const MwaxFiles& files) {
   const bool with_cables = !files.as_recorded && !meta.cables_done;
   const bool conjugate = files.conjugate == Conjugate::yes;  // MWAX has <v_i conj(v_j)>
   std::vector<float> values(static_cast<std::size_t>(n_pairs(n_tiles) * n_fine * 8));
+  std::vector<float> weights(static_cast<std::size_t>(n_pairs(n_tiles) * 4));
   std::int64_t n_missing = 0;
+  std::int64_t n_unweighted = 0;
   for (const auto& [unix_ms, of_time] : parts) {
     VisibilityDump dump;
     dump.start_tai_ns = tai_ns_from_unix(unix_ms / 1000, unix_ms % 1000 * 1'000'000);
     const auto interval_ns = static_cast<std::int64_t>(std::llround(1e9 * meta.integration_s));
     dump.centroid_tai_ns = dump.start_tai_ns + interval_ns / 2;
     dump.interval_s = meta.integration_s;
-    dump.n_spectra = 1;
+    dump.n_spectra = kFullCount;
     dump.n_channels = observation.frequency.n_channels;
     dump.n_baselines = n_pairs(n_tiles);
     dump.n_pol_products = 4;
@@ -311,17 +344,21 @@ VisibilityFile read_mwax(const MwaxFiles& files) {
       fits_read_img(data.get(), TFLOAT, 1, static_cast<LONGLONG>(values.size()), &null,
                     values.data(), &any_null, &status);
       data.check(status, "read visibilities");
+      if (!read_weights(data, part.hdu, weights)) ++n_unweighted;
       const std::int64_t first = (channel - *coarse.begin()) * n_fine;
       const float* in = values.data();
+      const float* weight = weights.data();
       for (std::int64_t i = 0; i < n_tiles; ++i) {
-        for (std::int64_t j = i; j < n_tiles; ++j) {
+        for (std::int64_t j = i; j < n_tiles; ++j, weight += 4) {
           for (std::int64_t fine = 0; fine < n_fine; ++fine, in += 8) {
             const double per_m =
                 observation.frequency.center_hz(first + fine) / kSpeedOfLight_m_per_s;
             for (std::int64_t product = 0; product < 4; ++product) {
               cf64 v(in[2 * product], in[2 * product + 1]);
               if (conjugate) v = std::conj(v);
-              if (v == 0.0 || !std::isfinite(v.real()) || !std::isfinite(v.imag())) continue;
+              const std::uint32_t count = count_of_weight(weight[product]);
+              if (count == 0 || v == 0.0 || !std::isfinite(v.real()) || !std::isfinite(v.imag()))
+                continue;
               if (with_cables) {
                 const double turns = per_m * (meta.tiles[i].cable_m[product / 2] -
                                               meta.tiles[j].cable_m[product % 2]);
@@ -330,7 +367,7 @@ VisibilityFile read_mwax(const MwaxFiles& files) {
               const auto at =
                   static_cast<std::size_t>(dump.index(first + fine, pair_index(i, j), product));
               dump.data[at] = cf32(v);
-              dump.counts[at] = 1;
+              dump.counts[at] = count;
             }
           }
         }
@@ -347,6 +384,11 @@ VisibilityFile read_mwax(const MwaxFiles& files) {
   notes[mwa_note("sign")] =
       conjugate ? "conjugated: yes, as given" : "conjugated: no, <v_i conj(v_j)> as MWAX writes it";
   if (!flagged.empty()) notes[mwa_note("tiles flagged")] = flagged;
+  notes[mwa_note("weights")] =
+      n_unweighted == 0
+          ? fmt::format("of the file: {} counts are a whole integration", kFullCount)
+          : fmt::format("{} pieces of a coarse channel and an integration have none: 1 each",
+                        n_unweighted);
   if (n_missing > 0) {
     notes[mwa_note("missing")] =
         fmt::format("{} of {} pieces of a coarse channel and an integration are not there",
