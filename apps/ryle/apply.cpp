@@ -35,13 +35,15 @@ int run_apply(const Context& context, const ApplyArguments& a) {
                                               {"table_id", applied.table_id},
                                               {"unit", file.observation.flux_unit},
                                               {"n_values", applied.n_values},
-                                              {"n_flagged", applied.n_flagged}}
+                                              {"n_flagged", applied.n_flagged},
+                                              {"warnings", applied.warnings}}
                            .dump());
     return 0;
   }
   fmt::print("{} values divided by the gains of table {}\n", applied.n_values, applied.table_id);
   if (applied.n_flagged > 0)
     fmt::print("{} values flagged: a gain of theirs is missing\n", applied.n_flagged);
+  for (const auto& w : applied.warnings) fmt::print("warning: {}\n", w);
   fmt::print("  {}\n", a.output);
   return 0;
 }

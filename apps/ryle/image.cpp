@@ -21,6 +21,7 @@
 #include "ryle/io/base/publish.hpp"
 #include "ryle/io/visibility/covariance.hpp"
 #include "ryle/io/visibility/described_visibilities.hpp"
+#include "ryle/io/visibility/gain_file.hpp"
 #include "ryle/io/visibility/visibility_file.hpp"
 #include "ryle/pipeline/image/sky_products.hpp"
 #include "ryle/pipeline/image/visibility_imaging.hpp"
@@ -182,6 +183,10 @@ VisibilityFile read_input(const ImageArguments& a) {
         "pair: say which way round it is, --conjugate no or yes");
   }
   VisibilityFile file = read_visibilities(a.recording.files[0], v);
+  if (const auto before = gains_applied(file.observation); !before.empty() && !a.gains.empty())
+    throw ConfigError(a.recording.files[0] + ": the table of gains " + before +
+                      " was divided out of it before; leave --gains out, or image the file that it "
+                      "was made of");
   if (const auto single = pipeline::single_polarization(file.observation);
       v.imaginary.empty() && !single.empty() && single != "I")
     Log::get().line(LogLevel::info, "note",

@@ -24,6 +24,13 @@ namespace h5 = io::h5;
 
 const std::vector<std::string> kCalH5Endings{".h5", ".hdf5", ".calh5"};
 
+// CalH5's codes of Jxx and Jyy.
+constexpr std::int64_t kJonesX = -5, kJonesY = -6;
+
+bool is_y_alone(const GainTable& table) {
+  return table.n_pols == 1 && gain_polarization(table) == "YY";
+}
+
 bool is_csv(const std::string& path) {
   return lower_case(std::filesystem::path(path).extension().string()) == ".csv";
 }
@@ -100,8 +107,9 @@ class CalH5Writer {
         positions.push_back(x);
       const auto feed_angles = io::feed_angles_rad(array(), a);
       for (std::int64_t pol = 0; pol < table_.n_pols; ++pol) {
-        feeds.emplace_back(pol == 0 ? "x" : "y");
-        angles.push_back(feed_angles[pol]);
+        const std::int64_t feed = is_y_alone(table_) ? 1 : pol;
+        feeds.emplace_back(feed == 0 ? "x" : "y");
+        angles.push_back(feed_angles[feed]);
       }
     }
     const hsize_t rows = extent(n), pols = extent(table_.n_pols);
@@ -125,8 +133,9 @@ class CalH5Writer {
     h5::put_array(h, "channel_width", H5T_NATIVE_DOUBLE, widths.data(), {n}, path_);
     h5::put_array(h, "flex_spw_id_array", H5T_NATIVE_INT64, window.data(), {n}, path_);
     h5::put_array(h, "spw_array", H5T_NATIVE_INT64, window.data(), {1}, path_);
-    const std::int64_t jones[2] = {-5, -6};
-    h5::put_array(h, "jones_array", H5T_NATIVE_INT64, jones, {extent(table_.n_pols)}, path_);
+    const std::int64_t jones[2] = {kJonesX, kJonesY};
+    h5::put_array(h, "jones_array", H5T_NATIVE_INT64, is_y_alone(table_) ? jones + 1 : jones,
+                  {extent(table_.n_pols)}, path_);
     // A range: readers apply the gains to all times within, not to one instant.
     const double interval_s = table_.interval_s > 0 ? table_.interval_s : 1;
     const std::int64_t half_ns = std::llround(0.5e9 * interval_s);
@@ -181,40 +190,62 @@ class CalH5Writer {
   Handle file_;
 };
 
-/// Mean over the channels of one signal path; nothing where all are flagged.
-cf64 mean_gain(const GainTable& table, std::int64_t antenna, std::int64_t pol) {
+/// Delay that turns the gains of a signal path by what neighboring channels differ. @unit s
+/// @eq arg(sum_c g_c+1 conj(g_c)) = -2 pi (nu_c+1 - nu_c) delay
+double delay_between_channels_s(const GainTable& table, std::int64_t antenna, std::int64_t pol) {
+  cf64 turn{};
+  for (std::int64_t c = 0; c + 1 < table.n_channels(); ++c) {
+    const auto low = table.at(antenna, c, pol), high = table.at(antenna, c + 1, pol);
+    if (table.flags[low] == 0 && table.flags[high] == 0)
+      turn += table.gains[high] * std::conj(table.gains[low]);
+  }
+  return -std::arg(turn) / (2 * kPi * (table.center_hz[1] - table.center_hz[0]));
+}
+
+/// Mean over the channels of one signal path; nothing where all are flagged. Throws FormatError
+/// where the gains turn over the band, so that no one gain stands for them.
+cf64 mean_gain(const GainTable& table, std::int64_t antenna, std::int64_t pol,
+               const std::string& path) {
+  constexpr double kMinCoherence = 0.9;
   cf64 sum{};
   double n = 0;
+  double amplitudes = 0;
   for (std::int64_t c = 0; c < table.n_channels(); ++c) {
     const auto k = table.at(antenna, c, pol);
     if (table.flags[k] != 0) continue;
     sum += table.gains[k];
+    amplitudes += std::abs(table.gains[k]);
     ++n;
   }
-  return n > 0 ? sum / n : cf64{};
+  if (n == 0) return {};
+  if (std::abs(sum) < kMinCoherence * amplitudes)
+    throw FormatError(fmt::format(
+        "{}: a CSV has one gain of an input for all channels, and those of antenna {} turn over "
+        "the band, by a delay of about {:.3g} ns: their mean is {:.2g} of their amplitude. Write "
+        "the table as .h5, which has a gain for every channel, or state the delay in the layout "
+        "(cable_delay_ns)",
+        path, io::antenna_name(table.observation.array, antenna),
+        1e9 * delay_between_channels_s(table, antenna, pol), std::abs(sum) / amplitudes));
+  return sum / n;
 }
 
-std::string csv_of(const GainTable& table) {
+std::string csv_of(const GainTable& table, const std::string& path) {
   const ArrayLayout& array = table.observation.array;
   std::string text =
       "# v_recorded = g v_sky: calibration divides. Table " + gain_table_id(table) + "\n";
   text += "# " + table.model + "; " + utc_iso(table.middle_tai_ns, 1) + " UTC; phase of " +
           io::antenna_name(array, table.reference_antenna) + " = 0\n";
-  std::string rows, without;
+  std::string rows;
   for (std::int64_t p = 0; p < array.n_inputs(); ++p) {
     const ArrayInput& input = array.inputs[p];
     const std::int64_t pol = std::min<std::int64_t>(input.pol, table.n_pols - 1);
-    cf64 g = mean_gain(table, input.antenna, pol);
-    if (g == cf64{}) {
-      without += fmt::format("{}{} ({})", without.empty() ? "" : ", ", p,
-                             io::antenna_name(array, input.antenna));
-      g = 1;
-    }
-    rows += fmt::format("{},{:.9g},{:.6f}\n", p, std::abs(g), std::arg(g) / kDegree_rad);
+    const cf64 g = mean_gain(table, input.antenna, pol, path);
+    if (g == cf64{})
+      rows += fmt::format("{},1,0,1\n", p);
+    else
+      rows += fmt::format("{},{:.9g},{:.6f},0\n", p, std::abs(g), std::arg(g) / kDegree_rad);
   }
-  if (!without.empty())
-    text += "# inputs without a gain, 1 here; leave them out: " + without + "\n";
-  return text + "input,amplitude,phase_deg\n" + rows;
+  return text + "input,amplitude,phase_deg,flag\n" + rows;
 }
 
 /// Rows of the file by antenna number, names and places of foreign files.
@@ -238,13 +269,83 @@ void read_array(hid_t header, GainTable& table, const std::string& path) {
   }
 }
 
+std::int64_t first_int(hid_t group, const char* name, const std::string& path) {
+  const auto values = h5::read_ints(group, name, path);
+  if (values.empty()) throw FormatError(fmt::format("{}: {} has no value", path, name));
+  return values.front();
+}
+
+/// Place in the file of the gains of X and of Y, by jones_array; of one alone the polarization is
+/// noted.
+std::vector<std::size_t> places_of_pols(hid_t header, GainTable& table, const std::string& path) {
+  const auto codes = h5::read_ints(header, "jones_array", path);
+  if (static_cast<std::int64_t>(codes.size()) != table.n_pols)
+    throw FormatError(fmt::format("{}: jones_array has {} codes for {} Jones terms", path,
+                                  codes.size(), table.n_pols));
+  for (const std::int64_t code : codes)
+    if (code != kJonesX && code != kJonesY)
+      throw UnsupportedError(fmt::format(
+          "{}: Jones term {} in jones_array; gains of X (-5) and Y (-6) are read", path, code));
+  auto& notes = table.observation.provenance.notes;
+  if (codes.size() == 1) {
+    if (codes[0] == kJonesY) notes["single_polarization"] = "YY";
+    if (codes[0] == kJonesX && gain_polarization(table) == "YY")
+      notes["single_polarization"] = "XX";
+    return {0};
+  }
+  if (codes[0] == codes[1])
+    throw FormatError(fmt::format("{}: jones_array has {} twice", path, codes[0]));
+  return codes[0] == kJonesX ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{1, 0};
+}
+
+void require_channels(const GainTable& table, const std::string& path) {
+  if (table.center_hz.empty() || table.observation.array.antennas.empty() || table.n_pols < 1)
+    throw FormatError(
+        fmt::format("{}: a table of {} antennas, {} frequencies and {} Jones terms has no gains",
+                    path, table.observation.array.n_antennas(), table.n_channels(), table.n_pols));
+  for (std::size_t c = 0; c < table.center_hz.size(); ++c) {
+    if (!(std::isfinite(table.center_hz[c]) && table.center_hz[c] > 0) ||
+        !std::isfinite(table.width_hz[c]))
+      throw FormatError(fmt::format("{}: channel {} is {:g} Hz wide at {:g} Hz: no frequency", path,
+                                    c, table.width_hz[c], table.center_hz[c]));
+  }
+}
+
 }  // namespace
+
+std::string gains_applied(const Observation& observation) {
+  const auto& notes = observation.provenance.notes;
+  const auto found = notes.find(kGainsAppliedNote);
+  return found == notes.end() ? "" : found->second;
+}
+
+std::string lone_polarization(const Observation& observation) {
+  const auto& notes = observation.provenance.notes;
+  const auto found = notes.find("single_polarization");
+  if (found == notes.end() || found->second == "X" || found->second == "XX") return "XX";
+  return found->second == "Y" || found->second == "YY" ? "YY" : "I";
+}
+
+std::string gain_polarization(const GainTable& table) {
+  return table.n_pols == 2 ? "" : lone_polarization(table.observation);
+}
 
 std::string gain_table_id(const GainTable& table) {
   io::Sha256 hash;
-  hash.update({reinterpret_cast<const char*>(table.gains.data()),
-               table.gains.size() * sizeof(table.gains[0])});
-  hash.update({reinterpret_cast<const char*>(table.flags.data()), table.flags.size()});
+  const auto add = [&hash](const auto& values) {
+    hash.update({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])});
+  };
+  // As a file holds them: the table that is read has the same id.
+  std::vector<cf32> gains;
+  for (std::size_t k = 0; k < table.gains.size(); ++k)
+    gains.emplace_back(table.flags[k] != 0 ? cf64(1) : table.gains[k]);
+  add(gains);
+  add(table.flags);
+  add(table.center_hz);
+  std::string text = gain_polarization(table);
+  for (std::int64_t a = 0; a < table.observation.array.n_antennas(); ++a)
+    text += "\n" + io::antenna_name(table.observation.array, a);
+  add(text);
   return hash.hex().substr(0, 16);
 }
 
@@ -257,7 +358,7 @@ void require_gain_suffix(const std::string& path, const std::string& option) {
 void write_gain_table(const std::string& path, const GainTable& table, bool overwrite) {
   require_gain_suffix(path, "a table of gains");
   if (is_csv(path))
-    publish_bytes(path, csv_of(table), overwrite);
+    publish_bytes(path, csv_of(table, path), overwrite);
   else
     CalH5Writer(path, table, overwrite).write();
 }
@@ -271,8 +372,8 @@ GainTable read_gain_table(const std::string& path) {
   if (own) {
     const Handle ryle = h5::open_group(file.get(), "Ryle", path);
     table.observation = observation_from_json(h5::read_text(ryle.get(), "observation", path), path);
-    table.start_tai_ns = h5::read_ints(ryle.get(), "start_tai_ns", path).at(0);
-    table.middle_tai_ns = h5::read_ints(ryle.get(), "middle_tai_ns", path).at(0);
+    table.start_tai_ns = first_int(ryle.get(), "start_tai_ns", path);
+    table.middle_tai_ns = first_int(ryle.get(), "middle_tai_ns", path);
   }
   if (h5::read_text(header.get(), "cal_type", path) != "gain")
     throw FormatError(path + ": holds delays, not gains");
@@ -299,6 +400,8 @@ GainTable read_gain_table(const std::string& path) {
     throw FormatError(fmt::format("{}: {} x {} gains for {} antennas and {} frequencies", path,
                                   shape[0], shape[1], table.observation.array.antennas.size(),
                                   table.center_hz.size()));
+  require_channels(table, path);
+  const auto places = places_of_pols(header.get(), table, path);
   std::vector<cf32> gains(n);
   std::vector<std::int8_t> flags(n);
   h5::read_complex(data.get(), "gains", gains.data(), n, path);
@@ -310,9 +413,10 @@ GainTable read_gain_table(const std::string& path) {
   table.gains.resize(n);
   table.flags.resize(n);
   for (std::size_t k = 0; k < n; ++k) {
-    const cf64 g = std::conj(cf64(gains[k]));
+    const std::size_t in_file = k - k % places.size() + places[k % places.size()];
+    const cf64 g = std::conj(cf64(gains[in_file]));
     const bool usable =
-        flags[k] == 0 && std::isfinite(g.real()) && std::isfinite(g.imag()) && g != cf64{};
+        flags[in_file] == 0 && std::isfinite(g.real()) && std::isfinite(g.imag()) && g != cf64{};
     table.flags[k] = usable ? 0 : 1;
     table.gains[k] = !usable ? cf64(1) : convention == "divide" ? g : 1.0 / g;
   }

@@ -33,7 +33,18 @@ struct GainTable {
   }
 };
 
-/// SHA-256 of gains and flags: what products call the table.
+/// Note of visibilities that gains were divided out of: the table.
+inline constexpr const char* kGainsAppliedNote = "gains_applied";
+/// The table that was divided out of these visibilities, "" of none.
+std::string gains_applied(const Observation& observation);
+
+/// What visibilities of one polarization are of: "XX", "YY" or "I".
+std::string lone_polarization(const Observation& observation);
+/// The polarization of a table of one: "XX", "YY" or "I"; "" of X and Y.
+std::string gain_polarization(const GainTable& table);
+
+/// SHA-256 of gains as CalH5 holds them, flags, frequencies and antenna names: what products call
+/// the table. A table that is read has the id of the one that was written.
 std::string gain_table_id(const GainTable& table);
 
 /// Throws ConfigError for a name that ends neither in .csv nor in .h5, .hdf5 or .calh5.
@@ -43,13 +54,13 @@ void require_gain_suffix(const std::string& path, const std::string& option);
 /// .h5, .hdf5, .calh5: CalH5 of pyuvdata, gain_convention "divide". pyuvdata's visibilities are
 /// conj(V_ij), so that the gains in the file are conj(g); the group Ryle holds what CalH5 has no
 /// place for.
-/// .csv: input,amplitude,phase_deg in the order of the inputs of the array, as read_gains_csv()
-/// takes it: the mean over the channels, which turns to 1 for an input that has no gain and names
-/// it in a comment.
-/// Throws IoError.
+/// .csv: input,amplitude,phase_deg,flag in the order of the inputs of the array, as
+/// read_gains_csv() takes it: the mean over the channels; flag = 1 of an input without a gain.
+/// Throws IoError, and FormatError for a CSV of gains that turn over the band.
 void write_gain_table(const std::string& path, const GainTable& table, bool overwrite);
 
-/// CalH5 of Ryle or of others: one time, gains. Throws FormatError for what is not, IoError.
+/// CalH5 of Ryle or of others: one time, gains of X and Y in any order, or of one of them. Throws
+/// FormatError for what is not, UnsupportedError for other Jones terms, IoError.
 GainTable read_gain_table(const std::string& path);
 
 }  // namespace ryle

@@ -14,6 +14,7 @@
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
 #include "ryle/io/base/sha256.hpp"
+#include "ryle/io/visibility/gain_file.hpp"
 #include "ryle/pipeline/visibility/live_described.hpp"
 #include "ryle/telescope/gains.hpp"
 #include "ryle/wire/mwa32t.hpp"
@@ -252,6 +253,8 @@ Observation make_observation(const ObservationConfig& config, const ArrayLayout&
   o.provenance.configuration = config.text;
   o.provenance.configuration_sha256 = io::sha256_hex(config.text);
   o.provenance.host = host_name();
+  if (!config.calibration.gains.empty())
+    o.provenance.notes[kGainsAppliedNote] = config.calibration.gains;
   if (array.n_pols() == 1) o.provenance.notes["single_polarization"] = "XX";
   if (config.telescope.dut1_s == 0)
     o.provenance.notes["dut1"] = "0 assumed: sky rotation uncertain by up to 13.5 arcsec";
