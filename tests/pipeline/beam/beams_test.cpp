@@ -17,6 +17,7 @@
 #include "ryle/pipeline/beam/beam_files.hpp"
 #include "ryle/pipeline/beam/live_beams.hpp"
 #include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/run/beam_node.hpp"
 #include "ryle/simulate/described_sender.hpp"
 #include "tests/io/scratch.hpp"
 
@@ -448,6 +449,39 @@ TEST(BeamsLive, LossIsWrittenAsTheMeanAndListed) {
     }
   }
   EXPECT_EQ(means, 8);
+}
+
+// Who reads beams as they are made does not keep the samples from the memory of the search.
+TEST(BeamsLive, SamplesAreMadeInTheMemoryOfTheSearchBesideAHook) {
+  const test::Scratch scratch;
+  write_beams(scratch);
+  const auto config = observation(
+      scratch, {"beams.filterbank=false", "output.pictures=false", "beams.integration_spectra=4",
+                "beams.update_s=0.05", "search.dm_max=10"});
+  StreamBeams beams;
+  beams.setup = beam_setup(config, live_beams(config));
+  beams.setup.max_spectra = 512;
+  RunOptions options;
+  std::int64_t n_samples = 0, n_dense = 0;
+  options.hooks.on_beams = [&](const BeamChunk& chunk, const BeamStream&) {
+    n_samples += chunk.n_samples;
+    if (chunk.channel_stride == chunk.n_samples) n_dense += chunk.n_samples;
+  };
+  BeamNode node(config, beams, nullptr, options);
+  const auto bytes = drawn_blocks(16, 4096);
+  for (std::int64_t at = 0; at < 4096; at += 512) {
+    BeamInput input;
+    input.samples = bytes.data() + at * 32;
+    input.channel_stride_bytes = 4096 * 32;
+    input.n_spectra = 512;
+    input.first_tick = at;
+    input.clock = beams.setup.clock;
+    node.feed(input);
+  }
+  RunSummary summary;
+  node.finish({}, summary);
+  EXPECT_EQ(n_samples, 1024);
+  EXPECT_EQ(n_dense, 0);
 }
 
 TEST(BeamsLive, RejectsWhatDoesNotFit) {

@@ -186,12 +186,13 @@ std::vector<std::unique_ptr<BeamConsumer>> BeamNode::make_consumers(const BeamSt
   if (config_.beams.power_s > 0) consumers.push_back(std::make_unique<BeamPower>(config_, stream));
   if (!config_.beams.spead.empty())
     consumers.push_back(std::make_unique<BeamHeaps>(config_, beams_.setup, std::move(heaps_)));
+  if (options_.hooks.on_beams)
+    consumers.push_back(std::make_unique<HookedBeams>(options_.hooks.on_beams, stream));
+  // The search is the last: samples are made in its memory, which it changes.
   for (auto& consumer :
        search_consumers(config_, stream, beams_.setup.file.array, options_.command_line, hooks(),
                         beam_devices(config_.runtime)))
     consumers.push_back(std::move(consumer));
-  if (options_.hooks.on_beams)
-    consumers.push_back(std::make_unique<HookedBeams>(options_.hooks.on_beams, stream));
   return consumers;
 }
 
