@@ -30,6 +30,7 @@ for policy in policies:
 json.dump(policies, open(sys.argv[1], "w"))
 EOF
 PATH=$(dirname "$tools"):$PATH PYTHONPATH=$work "$tools" -m auditwheel repair --strip -w "$work/repaired" "$work"/built/*.whl
+"$tools" scripts/wheel_licenses.py "$work"/repaired/*.whl
 mkdir -p "$out"
 mv "$work"/repaired/*.whl "$out"
 ls -sh "$out"/*.whl

@@ -3,6 +3,8 @@
 
 RYLE_WHEELS names a folder of wheels that are tried in the place of new ones, RYLE_WHEEL_PYTHON a second interpreter."""
 
+import base64
+import hashlib
 import json
 import os
 import pathlib
@@ -125,6 +127,26 @@ def test_the_wheel_says_what_it_needs(wheel):
     assert not [name for name in names if name.endswith((".hpp", ".a", ".o"))]
     print(f"{file.name}: {file.stat().st_size / 1e6:.1f} MB")
     assert file.stat().st_size < 40e6
+
+
+def test_every_library_in_the_wheel_has_its_licence(wheel):
+    archive = zipfile.ZipFile(wheel[0])
+    folder = next(name for name in archive.namelist() if name.endswith(".dist-info/RECORD")).rpartition("/")[0]
+    texts = {name.partition("/licenses/")[2]: archive.read(name) for name in archive.namelist()
+             if name.startswith(f"{folder}/licenses/") and not name.endswith("/")}
+    # The bill of materials, what it lacks of Debian 12, and what is compiled in.
+    parts = json.loads(archive.read(f"{folder}/sboms/auditwheel.cdx.json"))["components"]
+    packages = {part["name"] for part in parts if part["purl"].startswith("pkg:deb/")}
+    for name in packages | {"libbz2-1.0", "liblzma5", "libcap2", "libcli11-dev", "nlohmann-json3-dev"}:
+        assert b"opyright" in texts[f"{name}/copyright"], name
+    assert len(packages) > 40 and {"LICENSE", "nanobind/LICENSE", "nanobind/robin_map"} <= texts.keys()
+    for name in re.findall(r"/usr/share/common-licenses/([\w.+-]*\w)", str(texts)):
+        assert len(texts[f"common-licenses/{name}"]) > 5000, name
+    record = {name: (digest, size) for name, digest, size in (line.rsplit(",", 2) for line in archive.read(f"{folder}/RECORD").decode().split())}
+    assert record.keys() == {name for name in archive.namelist() if not name.endswith("/")}
+    for name, text in texts.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).decode().rstrip("=")
+        assert record[f"{folder}/licenses/{name}"] == (f"sha256={digest}", str(len(text))), name
 
 
 def test_the_package_works_in_a_bare_root(inside):
