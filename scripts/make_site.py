@@ -32,6 +32,8 @@ SECTIONS = {
                       "docs/configuration", "docs/exit-codes"],
     "For programmers": ["docs/library", "docs/developer", "docs/tour", "docs/conventions"],
 }
+# In the folder of a site: it is this script's to replace. Other tools make folders that look alike.
+MARKER = ".ryle_site"
 # Folders of many pages: title and what they hold.
 LISTS = {"docs/decisions/": ("Decisions", "What was decided, tried and measured, in the order in which it was."),
          "docs/design/": ("Design", "The equations and layouts that the code cites.")}
@@ -211,6 +213,23 @@ def index_page(names):
     return "\n".join(parts)
 
 
+def replace(output, made):
+    """Puts the site `made` at `output`: whole, or the old one stays. Pages that are gone would be found by a reader's search,
+    so nothing is copied over an old site."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as beside:
+        new, old = pathlib.Path(beside) / "new", pathlib.Path(beside) / "old"
+        shutil.copytree(made, new)
+        if output.exists():
+            output.rename(old)
+        try:
+            new.rename(output)
+        except OSError:
+            if old.exists():
+                old.rename(output)
+            raise
+
+
 def build(output, run, package):
     environment = dict(os.environ)
     if package:
@@ -219,8 +238,8 @@ def build(output, run, package):
     shared = ROOT.parent / "shared" / "data"
     if "RYLE_DATA" not in environment and shared.is_dir():
         environment["RYLE_DATA"] = str(shared)
-    if output.exists() and any(output.iterdir()) and not (output / "searchindex.js").exists():
-        print(f"make_site: {output} holds something else than an earlier site; give another folder with -o", file=sys.stderr)
+    if output.exists() and any(output.iterdir()) and not (output / MARKER).exists():
+        print(f"make_site: {output} holds something else than an earlier site (no {MARKER}); give another folder with -o, or remove it", file=sys.stderr)
         return 73
     with tempfile.TemporaryDirectory(prefix="ryle_site_") as place:
         stage, made = pathlib.Path(place) / "source", pathlib.Path(place) / "site"
@@ -243,9 +262,12 @@ def build(output, run, package):
                                 "-d", f"{place}/doctrees", stage, made], env=environment)
         if ended.returncode != 0:
             return ended.returncode
-        # The folder is the new site or stays the old one: pages that are gone would be found by the search of a reader.
-        shutil.rmtree(output, ignore_errors=True)
-        shutil.copytree(made, output)
+        (made / MARKER).write_text("Made by scripts/make_site.py, which replaces this folder.\n")
+        try:
+            replace(output, made)
+        except OSError as cause:
+            print(f"make_site: {output} stays as it was: {cause}", file=sys.stderr)
+            return 73
     print(f"{output}/index.html")
     return 0
 

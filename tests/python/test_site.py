@@ -58,10 +58,33 @@ def make_site(folder, tutorial, package):
                           capture_output=True, text=True, timeout=280)
 
 
-def test_a_folder_with_other_files_is_left_alone(tmp_path):
-    (tmp_path / "thesis.tex").write_text("years")
+@pytest.mark.parametrize("name", ["thesis.tex", "searchindex.js"])
+def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("years")
     ended = make_site(tmp_path, "none", tmp_path)
-    assert ended.returncode == 73 and "-o" in ended.stderr and [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+    assert ended.returncode == 73 and "-o" in ended.stderr and [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_the_old_site_stays_where_the_new_one_cannot_be_copied(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import make_site as module
+    old, made = tmp_path / "site", tmp_path / "made"
+    for folder, text in ((old, "old"), (made, "new")):
+        folder.mkdir()
+        (folder / "index.html").write_text(text)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    rename = pathlib.Path.rename
+    for owner, call, fails in ((module.shutil, "copytree", full),
+                               (pathlib.Path, "rename", lambda self, to: full() if self.name == "new" else rename(self, to))):
+        with monkeypatch.context() as failing, pytest.raises(OSError, match="No space"):
+            failing.setattr(owner, call, fails)
+            module.replace(old, made)
+        assert (old / "index.html").read_text() == "old" and sorted(p.name for p in tmp_path.iterdir()) == ["made", "site"]
+    module.replace(old, made)
+    assert (old / "index.html").read_text() == "new" and sorted(p.name for p in tmp_path.iterdir()) == ["made", "site"]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +93,7 @@ def site(tmp_path_factory):
         pytest.importorskip(module, reason=f"skipped: no {module} (docs/requirements.txt)")
     folder = tmp_path_factory.mktemp("made") / "site"
     (folder / "docs").mkdir(parents=True)
-    for name in ("searchindex.js", "docs/gone.html"):
+    for name in (".ryle_site", "docs/gone.html"):
         (folder / name).write_text("of an earlier site")
     ended = make_site(folder, "calibration", pathlib.Path(ryle.__file__).parents[1])
     assert ended.returncode == 0, ended.stdout + ended.stderr
