@@ -166,6 +166,10 @@ def test_the_program_works_in_a_bare_root(inside):
     assert said.split()[1] == inside("/venv/bin/python", "-c", "import ryle; print(ryle.__version__)").strip()
     assert "tbx-test.dat" in inside("/venv/bin/ryle", "data", "list")
     inside("/venv/bin/ryle", "plan", "/examples/mwa32t.toml", "--set", "output.ms=false")
+    # This build has no casacore: asked for a Measurement Set, a check says what the run would say.
+    refused = inside("/venv/bin/python", "-c", "import subprocess; print(subprocess.run(['/venv/bin/ryle', 'run', '/examples/mwa32t.toml', "
+                                               "'--check'], stderr=subprocess.PIPE, text=True))")
+    assert "returncode=69" in refused and "output.ms = false" in refused, refused
     host = "127.{}.{}.{}".format(96 + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255)  # of this test alone
     summary = json.loads(inside("/venv/bin/ryle", "run", "/examples/mwa32t.toml", "--set", "output.ms=false", "--set", "source.duration_s=1",
                                 "--set", f'source.listen=["tcp://{host}:24015","tcp://{host}:24016","udp://{host}:24017","udp://{host}:24018"]',

@@ -41,9 +41,10 @@ void require_visibility_suffix(const std::string& path) {
   const std::string suffix = suffix_of(path);
   if (suffix != ".ms" && suffix != ".uvfits" && suffix != ".uvh5") reject_suffix(path);
   if (suffix == ".ms" && !measurement_sets_supported())
-    throw UnsupportedError(path +
-                           ": this build has no casacore and writes no Measurement Sets; "
-                           "give a name that ends in .uvfits or .uvh5");
+    throw UnsupportedError(
+        path +
+        ": this build has no casacore and writes no Measurement Sets; "
+        "give a name that ends in .uvfits or .uvh5, an observation output.ms = false");
 }
 
 std::unique_ptr<VisibilityWriter> open_visibility_writer(const std::string& path,

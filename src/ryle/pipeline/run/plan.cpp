@@ -21,6 +21,7 @@
 #include "ryle/pipeline/run/run_memory.hpp"
 #include "ryle/pipeline/visibility/horizon.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
+#include "ryle/pipeline/visibility/product_set.hpp"
 #include "ryle/pipeline/visibility/run_common.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
@@ -390,6 +391,8 @@ void describe_ports(const FxChain::Setup& s, const SampleMetadata& metadata, Pla
 Plan make_plan(const ObservationConfig& config) {
   reject_keys_without_effect(config);
   require_distinct_outputs(config);
+  if (makes_visibilities(config))
+    for (const auto& name : visibility_names(config, "")) require_visibility_suffix(name);
   const SenderList checked(config.source.allowed_senders);  // refuses what a receiver would
   require_spead_output(config.output);
   Plan plan;
