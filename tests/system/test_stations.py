@@ -235,6 +235,39 @@ def test_mwax_files_are_placed_on_the_sky(tmp_path, done):
     assert "gpubox" in ryle("info", lone, expect=69)
 
 
+def test_mwax_weights_and_dipoles(tmp_path):
+    """Weights become counts, a dipole is a beam of these tiles, and gains are divided out once."""
+    h5py = pytest.importorskip("h5py")
+    enu = mwa_positions()
+    n = len(enu)
+    metafits, files = write_mwax(tmp_path, enu, np.zeros(n), flagged=-1)
+    with fits.open(files[0], mode="update") as hdus:
+        hdus[2].data[1, 0] = 0  # XX of baseline (0, 1) in the first integration
+        hdus[2].data[2, 0] = 0.25
+    path = describe(tmp_path, f'format = "mwax"\nfiles = {[f.name for f in files]}\nmetafits = "{metafits.name}"\n')
+    gains = tmp_path / "gains.csv"
+    gains.write_text("input,amplitude,phase_deg,flag\n" + "".join(f"{k},1,0,{int(k == 9)}\n" for k in range(2 * n)))
+    out = tmp_path / "applied.uvh5"
+    applied = ryle("apply", path, "--gains", gains, "-o", out)
+    assert applied["n_flagged"] > 0
+    with h5py.File(out) as file:
+        first, second = file["Header/ant_1_array"][:], file["Header/ant_2_array"][:]
+        samples = file["Data/nsamples"][:].reshape(len(first), 8, 4).astype(float)
+        flags = file["Data/flags"][:].reshape(len(first), 8, 4)
+        rows = {b: np.flatnonzero((np.minimum(first, second) == 0) & (np.maximum(first, second) == b))[0] for b in (1, 2, 5)}
+    assert flags[rows[1], :4, 0].all() and not flags[rows[1], 4:, 0].any() and not flags[rows[1], :4, 1].any()
+    ratio = samples[rows[2], 0, 0] / samples[rows[2], 0, 1]
+    assert ratio == pytest.approx(0.25)
+    message = ryle("image", out, "--path", "vis-grid", "--gains", gains, "-o", tmp_path / "twice.fits", expect=78)
+    assert "before" in message
+    sky = tmp_path / "sky.csv"
+    sky.write_text("name,ra_deg,dec_deg,flux_jy,frequency_mhz,min_mhz,max_mhz\n"
+                   + "".join(f"s{k},{30 * k},-27,100,154,1,10000\n" for k in range(12)))
+    report = ryle("calibrate", out, "--model", sky, "--beam", "dipole", "--drop-below", 0, "--drop-above", 1e9, "--uv-min", 0,
+                  "--max-sigma-deg", 180, "--max-rounds", 5000, "-o", tmp_path / "again.h5", expect=None)
+    assert "feed" not in report and "angle" not in report  # what it says of arrays whose dipoles differ
+
+
 def test_mwax_as_pyuvdata_reads_it(tmp_path, monkeypatch):
     """Values, signs, channels and cables of another program, by way of UVH5."""
     pyuvdata = pytest.importorskip("pyuvdata")

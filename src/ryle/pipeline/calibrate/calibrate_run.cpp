@@ -185,6 +185,10 @@ CalibrateReport calibrate_visibilities(const CalibrateConfig& settings, const Vi
   report.notes = data.left_out();
   report.notes.insert(report.notes.end(), sky.notes.begin(), sky.notes.end());
   report.warnings = data.warnings();
+  if (const std::string before = gains_applied(file.observation); !before.empty())
+    report.warnings.push_back("the table of gains " + before +
+                              " was divided out of these visibilities before: the new gains are "
+                              "those that are left, and hold for this file alone");
   std::vector<GainSet> sets;
   const bool fitted = wants_fluxes(settings, data);
   for (std::int64_t k = 0; k < data.n_sets(); ++k) {
