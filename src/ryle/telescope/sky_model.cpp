@@ -110,6 +110,11 @@ FluxDensity flux_density(const SkySource& source, double frequency_hz, double ye
     jy *= std::pow(1 - law->fading_per_year, years);
     relative_error = std::hypot(relative_error, law->fading_error_per_year * years);
   }
+  if (!std::isfinite(jy))
+    throw ConfigError(fmt::format(
+        "{}: its flux density at {} is not a finite number: look at its spectral index and "
+        "curvature in the model",
+        source.name, frequency_text(frequency_hz)));
   return {law->sign * jy, relative_error * jy};
 }
 

@@ -36,6 +36,7 @@ void Equations::add(std::int64_t solution, std::int64_t a, std::int64_t b, cf64 
                     cf64 model, double weight) {
   const double power = std::norm(visibility);
   if (!(weight > 0) || !std::isfinite(weight) || !std::isfinite(power)) return;
+  if (!std::isfinite(std::norm(model))) return;
   const cf64 target = weight * visibility * std::conj(model);
   const double model_power = weight * std::norm(model);
   const auto upper = static_cast<std::size_t>(matrix(solution) + a * stride_ + b);

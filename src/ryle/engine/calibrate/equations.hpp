@@ -23,8 +23,9 @@ class Equations {
   std::int64_t n_solutions() const { return n_solutions_; }
   std::int64_t stride() const { return stride_; }
 
-  /// Adds a visibility of a pair. Values that are not finite and weights that are not above 0 are
-  /// absent. Different solutions may be added to from different threads. @pre a < b < n_inputs
+  /// Adds a visibility of a pair. Visibilities and models that are not finite and weights that are
+  /// not above 0 are absent. Different solutions may be added to from different threads. @pre a < b
+  /// < n_inputs
   void add(std::int64_t solution, std::int64_t a, std::int64_t b, cf64 visibility, cf64 model,
            double weight);
   /// Leaves an input out of all solutions, or of one.

@@ -18,6 +18,7 @@ class Reference final : public Solver {
   void execute(Queue&, const Equations& equations, Solutions& solutions) override {
     resize(config_, equations, solutions);
     for (std::int64_t s = 0; s < equations.n_solutions(); ++s) {
+      if (equations.n_values(s) == 0) continue;  // resize() has flagged it
       config_.method == Method::stefcal ? stefcal(equations, s, solutions)
                                         : eigenvector(equations, s, solutions);
       finish_solution(equations, config_, s, solutions);

@@ -105,7 +105,7 @@ GainTable table_of(const GainData& data, const std::vector<GainSet>& sets,
           const auto to = t.at(a, s, pol);
           const auto from = g.at(s, a);
           if (g.is_flagged(s, a)) continue;
-          t.gains[to] = g.gains[from] / data.whitening(set.set(), a);
+          t.gains[to] = g.gains[from] / data.whitening(set.set(), s, a);
           t.flags[to] = 0;
           t.sigma_rad[to] = set.phase_sigma()[from];
           t.sigma_amplitude[to] = set.amplitude_sigma()[from];

@@ -18,12 +18,16 @@ double samples_of_count(const VisibilityFile& file) {
   const Observation& o = file.observation;
   const double width_hz =
       o.channel_bandwidth_hz > 0 ? o.channel_bandwidth_hz : o.frequency.channel_width_hz;
-  const VisibilityDump& dump = file.dumps.front();
   double spectrum_s = o.spectrum_interval_s;
   if (!(spectrum_s > 0)) {
-    const std::uint32_t most =
-        dump.counts.empty() ? 0 : *std::max_element(dump.counts.begin(), dump.counts.end());
-    if (most > 0) spectrum_s = dump.interval_s / static_cast<double>(most);
+    // The integration that lost nothing says it: those that are flagged or partly so do not.
+    double spectra_per_s = 0;
+    for (const VisibilityDump& dump : file.dumps) {
+      if (dump.counts.empty() || !(dump.interval_s > 0)) continue;
+      const std::uint32_t largest = *std::max_element(dump.counts.begin(), dump.counts.end());
+      spectra_per_s = std::max(spectra_per_s, static_cast<double>(largest) / dump.interval_s);
+    }
+    if (spectra_per_s > 0) spectrum_s = 1 / spectra_per_s;
   }
   const double samples = width_hz * spectrum_s;
   return samples > 0 && std::isfinite(samples) ? samples : 0;
@@ -86,6 +90,7 @@ GainData::GainData(const VisibilityFile& file, const SkyModel& sky, const Calibr
   const std::int64_t n_channels = file.dumps.front().n_channels;
   const std::int64_t step =
       channels_per_solution > 0 ? std::min(channels_per_solution, n_channels) : n_channels;
+  channels_per_solution_ = step;
   for (std::int64_t c = 0; c < n_channels; c += step)
     groups_.push_back({c, std::min(n_channels, c + step)});
   find_flagged();
@@ -106,25 +111,54 @@ void GainData::find_flagged() {
 }
 
 void GainData::find_whitening() {
-  std::vector<double> power(n_sets() * n_antennas_), weight(power.size());
+  // A band is not flat, and its slope differs from antenna to antenna: each solution by itself.
+  std::vector<double> power(n_sets() * n_solutions() * n_antennas_), weight(power.size());
   for (const VisibilityDump& dump : file_.dumps) {
     for (std::int64_t set = 0; set < n_sets(); ++set) {
       for (std::int64_t a = 0; a < n_antennas_; ++a) {
         for (const std::int64_t pol : sets_[set]) {
           for (std::int64_t c = 0; c < dump.n_channels; ++c) {
             const auto k = dump.index(c, pair_index(a, a), n_pols_ == 1 ? 0 : 3 * pol);
-            power[set * n_antennas_ + a] +=
-                static_cast<double>(dump.data[k].real()) * dump.counts[k];
-            weight[set * n_antennas_ + a] += dump.counts[k];
+            const double value = static_cast<double>(dump.data[k].real());
+            if (!std::isfinite(value)) continue;
+            const auto to = (set * n_solutions() + c / channels_per_solution_) * n_antennas_ + a;
+            power[to] += value * dump.counts[k];
+            weight[to] += dump.counts[k];
           }
         }
       }
     }
   }
   has_autos_ = std::any_of(power.begin(), power.end(), [](double p) { return p > 0; });
-  whitening_.assign(power.size(), has_autos_ ? 0.0 : 1.0);
-  for (std::size_t k = 0; k < power.size(); ++k)
-    if (power[k] > 0) whitening_[k] = std::sqrt(weight[k] / power[k]);
+  whitening_.assign(power.size(), 1.0);
+  if (!has_autos_) return scale_without_autos();
+  for (std::size_t row = 0; row < power.size(); row += static_cast<std::size_t>(n_antennas_)) {
+    std::vector<double> known;
+    for (std::size_t k = row; k < row + static_cast<std::size_t>(n_antennas_); ++k) {
+      if (!(power[k] > 0)) continue;
+      whitening_[k] = std::sqrt(weight[k] / power[k]);
+      known.push_back(whitening_[k]);
+    }
+    if (known.empty()) continue;  // a solution without data
+    const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
+    std::nth_element(known.begin(), middle, known.end());
+    for (std::size_t k = row; k < row + static_cast<std::size_t>(n_antennas_); ++k)
+      if (!(power[k] > 0)) whitening_[k] = *middle;
+  }
+}
+
+/// Sums are in single precision: values far from 1 leave its range.
+void GainData::scale_without_autos() {
+  double power = 0, n = 0;
+  for (const VisibilityDump& dump : file_.dumps) {
+    for (std::size_t k = 0; k < dump.data.size(); ++k) {
+      const double value = std::norm(cf64(dump.data[k]));
+      if (dump.counts[k] == 0 || !std::isfinite(value)) continue;
+      power += value;
+      ++n;
+    }
+  }
+  if (power > 0 && n > 0) whitening_.assign(whitening_.size(), 1 / std::sqrt(std::sqrt(power / n)));
 }
 
 void GainData::find_sources(const SkyModel& sky, const CalibrateConfig& settings,
@@ -192,8 +226,8 @@ void GainData::visit(std::int64_t set, std::int64_t d, std::int64_t channel, con
       const Vector3 &ra = antennas[a].enu_m, &rb = antennas[b].enu_m;
       const double length_m = length_of({ra[0] - rb[0], ra[1] - rb[1], ra[2] - rb[2]});
       if (length_m < uv_min_ * wavelength_m) continue;
-      const double scale = whitening(set, a) * whitening(set, b);
-      if (scale == 0) continue;
+      const std::int64_t s = channel / channels_per_solution_;
+      const double scale = whitening(set, s, a) * whitening(set, s, b);
       for (const std::int64_t pol : sets_[set]) {
         if (flagged_[a * n_pols_ + pol] != 0 || flagged_[b * n_pols_ + pol] != 0) continue;
         const auto k = dump.index(channel, pair_index(a, b), n_pols_ == 1 ? 0 : 3 * pol);
@@ -226,7 +260,8 @@ std::vector<double> GainData::pair_powers(std::int64_t set) const {
   for (std::int64_t d = 0; d < static_cast<std::int64_t>(file_.dumps.size()); ++d) {
     for (std::int64_t c = 0; c < file_.dumps[d].n_channels; ++c) {
       visit(set, d, c, [&](auto a, auto b, auto, auto, cf64 v, double w) {
-        const double scale = whitening(set, a) * whitening(set, b);
+        const std::int64_t s = c / channels_per_solution_;
+        const double scale = whitening(set, s, a) * whitening(set, s, b);
         sum[a * n_antennas_ + b] += w * std::norm(v / scale);
         weight[a * n_antennas_ + b] += w;
       });
@@ -248,8 +283,9 @@ double GainData::n_samples(std::int64_t solution) const {
   for (const VisibilityDump& dump : file_.dumps) {
     std::uint32_t most = 0;
     for (std::int64_t c = groups_[solution].first; c < groups_[solution].last; ++c) {
-      for (std::int64_t b = 0; b < dump.n_baselines; ++b)
-        most = std::max(most, dump.counts[dump.index(c, b, 0)]);
+      const auto begin = dump.counts.begin() + dump.index(c, 0, 0);
+      most =
+          std::max(most, *std::max_element(begin, begin + dump.n_baselines * dump.n_pol_products));
     }
     sum += most;
   }

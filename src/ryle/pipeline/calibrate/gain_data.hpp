@@ -43,12 +43,15 @@ class GainData {
   /// Mean |V_ab|^2 of the pairs over the band, as the file has it; 0 = no data. @shape [a][b]
   std::vector<double> pair_powers(std::int64_t set) const;
   bool has_autos() const { return has_autos_; }
-  /// 1 / root of the mean autocorrelation, 1 without any. 0: the antenna has none.
-  double whitening(std::int64_t set, std::int64_t antenna) const {
-    return whitening_[static_cast<std::size_t>(set * n_antennas_ + antenna)];
+  /// 1 / root of the mean autocorrelation over the channels of a solution; of an antenna without
+  /// one the median of the others. Without any autocorrelations one number for all, which makes the
+  /// rms of the visibilities 1.
+  double whitening(std::int64_t set, std::int64_t solution, std::int64_t antenna) const {
+    return whitening_[static_cast<std::size_t>((set * n_solutions() + solution) * n_antennas_ +
+                                               antenna)];
   }
-  /// Independent samples behind the values of a pair that lost nothing, in a solution; 0 = the file
-  /// does not say.
+  /// Independent samples behind the values of a pair that lost nothing, in a solution; 0 = it has
+  /// no data, or the file does not say.
   double n_samples(std::int64_t solution) const;
   /// Spectra of all dumps together.
   std::int64_t n_spectra() const;
@@ -80,6 +83,7 @@ class GainData {
   };
   void find_sources(const SkyModel& sky, const CalibrateConfig& settings, const ElementBeam& beam);
   void find_whitening();
+  void scale_without_autos();
   void find_flagged();
   /// Model of one channel of a dump for a product. @param only a source, or -1 for all
   std::vector<cf64> model(std::int64_t dump, std::int64_t channel, std::int64_t product,
@@ -92,6 +96,7 @@ class GainData {
   double uv_min_;
   std::vector<std::vector<std::int64_t>> sets_;
   std::vector<ChannelGroup> groups_;
+  std::int64_t channels_per_solution_ = 1;
   double samples_per_count_ = 0;  ///< 0 = not known
   bool has_autos_ = false;
   std::vector<double> whitening_;

@@ -28,10 +28,10 @@ double middle_value(std::vector<double> values) {
 
 /// Bound over least squares of independent noise, for inputs of these amplitudes.
 /// @shape model [input][input] of the inputs in `live`; result in their order
-std::vector<double> bound_ratios(const std::vector<cf64>& model, std::int64_t n_all,
-                                 const std::vector<std::int64_t>& live,
-                                 const std::vector<cf64>& gains, double system_power,
-                                 double n_samples) {
+calibrate::ErrorBound bound_ratios(const std::vector<cf64>& model, std::int64_t n_all,
+                                   const std::vector<std::int64_t>& live,
+                                   const std::vector<cf64>& gains, double system_power,
+                                   double n_samples) {
   const auto n = static_cast<std::int64_t>(live.size());
   calibrate::BoundInput input;
   input.n_inputs = n;
@@ -44,14 +44,14 @@ std::vector<double> bound_ratios(const std::vector<cf64>& model, std::int64_t n_
     const double signal = input.signal[i * n + i].real();
     input.noise.push_back(std::max(kMinNoiseShare * system_power, system_power - signal));
   }
-  const auto bound = calibrate::error_bound(input);
-  std::vector<double> ratios;
+  calibrate::ErrorBound ratios = calibrate::error_bound(input);
   for (std::int64_t i = 0; i < n; ++i) {
     double power = 0;
     for (std::int64_t j = 0; j < n; ++j)
       if (j != i) power += std::norm(input.signal[i * n + j]);
     const double least_squares = system_power / std::sqrt(2 * n_samples * power);
-    ratios.push_back(bound.phase_rad[i] / least_squares);
+    ratios.phase_rad[i] /= least_squares;
+    ratios.amplitude[i] /= least_squares;
   }
   return ratios;
 }
@@ -144,9 +144,12 @@ void GainSet::require_inputs() const {
 std::vector<std::int64_t> GainSet::sampled_solutions() const {
   // A bound takes as long as many rounds of a solution, and changes slowly over a band.
   const std::int64_t wanted = data_.n_antennas() > 128 ? 3 : 8;
-  const std::int64_t n = std::min(wanted, data_.n_solutions());
-  std::vector<std::int64_t> list;
-  for (std::int64_t k = 0; k < n; ++k) list.push_back((2 * k + 1) * data_.n_solutions() / (2 * n));
+  std::vector<std::int64_t> with_data, list;
+  for (std::int64_t s = 0; s < data_.n_solutions(); ++s)
+    if (equations_.n_values(s) > 0) with_data.push_back(s);
+  const auto n_data = static_cast<std::int64_t>(with_data.size());
+  const std::int64_t n = std::min(wanted, n_data);
+  for (std::int64_t k = 0; k < n; ++k) list.push_back(with_data[(2 * k + 1) * n_data / (2 * n)]);
   return list;
 }
 
@@ -170,7 +173,7 @@ void GainSet::require_sensitivity() {
     if (n_samples > 0) {
       const double power = std::sqrt(noise);
       const std::vector<cf64> gains(data_.n_antennas(), std::sqrt(flux));
-      ratios = bound_ratios(model, data_.n_antennas(), live, gains, power, n_samples);
+      ratios = bound_ratios(model, data_.n_antennas(), live, gains, power, n_samples).phase_rad;
       fractions.push_back(flux * model[live.front() * (data_.n_antennas() + 1)].real() / power);
     }
     report_.full_bound = n_samples > 0;
@@ -251,9 +254,11 @@ double GainSet::fit_fluxes_from(std::int64_t source) {
   rebuild();
   const auto found = solved(equations_);
   std::vector<double> noise;
-  for (std::int64_t s = 0; s < found.n_solutions; ++s)
+  for (std::int64_t s = 0; s < found.n_solutions; ++s) {
+    if (equations_.n_values(s) == 0) continue;
     noise.push_back(found.change[s] < 1e-3 ? found.noise[s]
                                            : std::numeric_limits<double>::infinity());
+  }
   return middle_value(std::move(noise));
 }
 
@@ -308,6 +313,7 @@ void GainSet::solve() {
   find_scatter();
   find_sigma();
   compare_halves();
+  equations_ = {};  // the largest thing of a set: the next one need not stand beside it
   if (report_.halves_deg > settings_.max_sigma_deg)
     throw FormatError(fmt::format(
         "{}two halves of the baselines find phases that differ by {:.0f} deg, more than "
@@ -316,8 +322,9 @@ void GainSet::solve() {
         where(), report_.halves_deg, settings_.max_sigma_deg));
 }
 
-std::vector<double> GainSet::ratios_to_least_squares(std::int64_t s) const {
-  std::vector<double> ratios(solutions_.n_inputs, 1);
+calibrate::ErrorBound GainSet::ratios_to_least_squares(std::int64_t s) const {
+  const std::vector<double> ones(solutions_.n_inputs, 1);
+  calibrate::ErrorBound ratios{ones, ones};
   const double n_samples = data_.n_samples(s);
   std::vector<std::int64_t> live;
   std::vector<cf64> gains(solutions_.n_inputs);
@@ -329,7 +336,10 @@ std::vector<double> GainSet::ratios_to_least_squares(std::int64_t s) const {
   const double power = data_.has_autos() ? 1 : std::sqrt(solutions_.noise[s]);
   const auto found =
       bound_ratios(data_.model_matrix(set_, s), solutions_.n_inputs, live, gains, power, n_samples);
-  for (std::size_t i = 0; i < live.size(); ++i) ratios[live[i]] = found[i];
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    ratios.phase_rad[live[i]] = found.phase_rad[i];
+    ratios.amplitude[live[i]] = found.amplitude[i];
+  }
   return ratios;
 }
 
@@ -337,28 +347,31 @@ void GainSet::find_sigma() {
   phase_sigma_ = calibrate::least_squares_sigma(equations_, solutions_);
   amplitude_sigma_ = phase_sigma_;
   const auto sampled = sampled_solutions();
-  std::vector<std::vector<double>> ratios;
+  std::vector<calibrate::ErrorBound> ratios;
   for (const std::int64_t s : sampled) ratios.push_back(ratios_to_least_squares(s));
   std::vector<double> all, noise;
   for (std::int64_t s = 0; s < solutions_.n_solutions; ++s) {
+    if (equations_.n_values(s) == 0) continue;
     // The noise of a bright source looks like other gains, which take it out of the residuals: what
     // is left is no less than the noise of the samples, more where the model lacks something.
     const double residual = solutions_.noise[s];
     const bool known = data_.has_autos() && data_.n_samples(s) > 0 && residual > 0;
     const double scale = known ? std::sqrt(std::max(1.0, residual) / residual) : 1;
-    const std::size_t nearest = static_cast<std::size_t>(s) * sampled.size() /
-                                static_cast<std::size_t>(solutions_.n_solutions);
+    const auto next = std::min_element(
+        sampled.begin(), sampled.end(),
+        [s](std::int64_t i, std::int64_t j) { return std::abs(i - s) < std::abs(j - s); });
+    const auto& of_nearest = ratios[static_cast<std::size_t>(next - sampled.begin())];
     for (std::int64_t a = 0; a < solutions_.n_inputs; ++a) {
       const auto k = solutions_.at(s, a);
-      phase_sigma_[k] *= scale * ratios[nearest][a];
-      amplitude_sigma_[k] *= scale * ratios[nearest][a];
+      phase_sigma_[k] *= scale * of_nearest.phase_rad[a];
+      amplitude_sigma_[k] *= scale * of_nearest.amplitude[a];
       if (phase_sigma_[k] > 0) all.push_back(phase_sigma_[k]);
     }
     noise.push_back(solutions_.noise[s]);
   }
   report_.sigma_deg = middle_value(std::move(all)) / kDegree_rad;
   report_.noise = middle_value(std::move(noise));
-  if (!data_.has_autos() || !(data_.n_samples(0) > 0)) return;
+  if (!data_.has_autos() || sampled.empty() || !(data_.n_samples(sampled.front()) > 0)) return;
   double power = 0, n_values = 0;
   for (std::int64_t s = 0; s < solutions_.n_solutions; ++s) {
     for (std::int64_t a = 0; a < solutions_.n_inputs; ++a) power += equations_.data_power(s, a);

@@ -44,7 +44,7 @@ class GainSet {
   void find_scatter();
   void compare_halves();
   std::vector<std::int64_t> sampled_solutions() const;
-  std::vector<double> ratios_to_least_squares(std::int64_t solution) const;
+  calibrate::ErrorBound ratios_to_least_squares(std::int64_t solution) const;
   std::string name_of(std::int64_t antenna) const;
   std::string where() const;  ///< "polarization X: ", or nothing
 
