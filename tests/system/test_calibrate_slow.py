@@ -140,6 +140,25 @@ def test_wild_dead_and_swapped_inputs_are_named(recordings, tmp_path):
     assert np.abs(np.degrees(np.angle(found / true)))[good].max() < 5
 
 
+def test_flagged_channels_and_a_dead_polarization_leave_the_rest(recordings, tmp_path):
+    """10 of 16 channels are flagged, and all of Y: X is solved in the others."""
+    path = tmp_path / "flagged.uvh5"
+    path.write_bytes(recordings["with.uvh5"].read_bytes())
+    with h5py.File(path, "r+") as file:
+        for name, none in (("flags", True), ("nsamples", 0)):
+            values = file[f"Data/{name}"][:]
+            values[:, :10] = none
+            values[..., 1:] = none  # file order XX YY XY YX
+            file[f"Data/{name}"][:] = values
+        del file["Ryle"]
+    result = ryle("calibrate", path, "--model", recordings["folder"] / "sky.csv", "-o", tmp_path / "gains.h5", "--channels-per-gain",
+                  "1", "--reference", "0")
+    (found,) = result["sets"]
+    assert found["polarization"] == "X" and found["n_without_data"] == 10 and found["n_converged"] == 6
+    assert any(w.startswith("polarization Y") for w in result["warnings"])
+    assert found["rounds"] < 100 and found["sigma_deg"] < 10
+
+
 def test_what_cannot_work_is_said(recordings, tmp_path):
     out = tmp_path / "gains.csv"
     assert "nothing to write" in ryle("calibrate", recordings["with.uvh5"], expect=78)

@@ -192,10 +192,20 @@ CalibrateReport calibrate_visibilities(const CalibrateConfig& settings, const Vi
   std::vector<GainSet> sets;
   const bool fitted = wants_fluxes(settings, data);
   for (std::int64_t k = 0; k < data.n_sets(); ++k) {
+    // A polarization without data must not stop the other.
+    const auto powers = data.pair_powers(k);
+    const bool is_empty =
+        std::none_of(powers.begin(), powers.end(), [](double p) { return p > 0; });
+    if (is_empty && (k + 1 < data.n_sets() || !sets.empty())) {
+      report.warnings.push_back(fmt::format(
+          "polarization {}: no visibility may be used (all are flagged or 0): it has no gains",
+          data.set_name(k)));
+      continue;
+    }
     GainSet& set = sets.emplace_back(queue, data, settings, k);
     set.screen();
     // The first set finds the fluxes for all.
-    if (fitted && k == 0) set.fit_fluxes();
+    if (fitted && sets.size() == 1) set.fit_fluxes();
     set.require_sensitivity();
     set.solve();
   }
@@ -224,12 +234,19 @@ CalibrateReport calibrate_visibilities(const CalibrateConfig& settings, const Vi
   for (std::size_t k = 0; k < data.source_names().size(); ++k)
     any_flux = any_flux ||
                (!data.is_flux_free(static_cast<std::int64_t>(k)) && data.flux_factors()[k] > 0);
-  if (any_flux)
-    report.table.flux_unit = "Jy";
-  else
-    normalize(report.table);
+  if (any_flux) report.table.flux_unit = "Jy";
+  if (any_flux && fitted)
+    report.warnings.emplace_back(
+        "fluxes were fitted: Jy are right only if the sources of known flux are seen in the data "
+        "(name the brightest alone, or --fluxes given)");
+  if (!any_flux) normalize(report.table);
   for (const GainSetReport& set : report.sets) warn_of(set, settings, report.warnings);
   note_table(settings, report);
+  if (any_flux && data.flux_error() > 0) {
+    const std::string error = fmt::format("{:.2g} %", 100 * data.flux_error());
+    report.table.observation.provenance.notes["gains_flux_error"] = error;
+    report.notes.push_back("the flux of the model, and with it all of Jy, is known to " + error);
+  }
   return report;
 }
 

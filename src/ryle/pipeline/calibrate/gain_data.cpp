@@ -167,10 +167,22 @@ void GainData::find_sources(const SkyModel& sky, const CalibrateConfig& settings
   std::vector<double> frequencies_hz;
   for (std::int64_t c = 0; c < file_.dumps.front().n_channels; ++c)
     frequencies_hz.push_back(o.frequency.center_hz(c));
+  std::string nothing_up;
+  std::size_t n_without_sky = 0;
+  bool is_first = true;
   for (std::size_t d = 0; d < file_.dumps.size(); ++d) {
     const std::int64_t when = file_.dumps[d].centroid_tai_ns;
-    ApparentSky seen = apparent_sky(sky, o.array, when, frequencies_hz, beam,
-                                    settings.min_elevation_deg * kDegree_rad, o.earth_orientation);
+    ApparentSky seen;
+    try {
+      seen = apparent_sky(sky, o.array, when, frequencies_hz, beam,
+                          settings.min_elevation_deg * kDegree_rad, o.earth_orientation);
+    } catch (const ConfigError& error) {
+      // What sets during a file leaves the integrations before it.
+      if (nothing_up.empty()) nothing_up = error.what();
+      ++n_without_sky;
+      moments_.emplace_back();
+      continue;
+    }
     Moment moment;
     if (is_phased(o))
       moment.phase_center = uvw_axes(o.array, o.phase_center, when, o.earth_orientation)[2];
@@ -189,10 +201,25 @@ void GainData::find_sources(const SkyModel& sky, const CalibrateConfig& settings
     }
     moment.sources = std::move(seen.sources);
     moments_.push_back(std::move(moment));
-    if (d == 0) {
-      left_out_ = std::move(seen.left_out);
-      warnings_ = std::move(seen.warnings);
-    }
+    for (std::string& line : seen.warnings)
+      if (is_first) warnings_.push_back(std::move(line));
+    if (is_first) left_out_ = std::move(seen.left_out);
+    is_first = false;
+  }
+  if (n_without_sky == file_.dumps.size())
+    throw ConfigError(nothing_up + " (--min-elevation-deg sets the limit)");
+  if (n_without_sky > 0)
+    warnings_.push_back(fmt::format("{} of {} integrations are not used: {} (--min-elevation-deg)",
+                                    n_without_sky, file_.dumps.size(), nothing_up));
+  for (std::size_t k = 0; k < source_names_.size(); ++k) {
+    const auto n_up = static_cast<std::size_t>(
+        std::count_if(moments_.begin(), moments_.end(), [&](const Moment& m) {
+          return std::find(m.source_index.begin(), m.source_index.end(),
+                           static_cast<std::int64_t>(k)) != m.source_index.end();
+        }));
+    if (n_up + n_without_sky < file_.dumps.size())
+      left_out_.push_back(fmt::format("{}: above --min-elevation-deg in {} of {} integrations",
+                                      source_names_[k], n_up, file_.dumps.size()));
   }
   flux_factors_.assign(source_names_.size(), 1);
 }
@@ -216,6 +243,7 @@ std::vector<cf64> GainData::model(std::int64_t dump, std::int64_t channel, std::
 /// Calls use(a, b, baseline, pol, visibility, weight), whitened, of what may be used.
 template <class Use>
 void GainData::visit(std::int64_t set, std::int64_t d, std::int64_t channel, const Use& use) const {
+  if (moments_[d].sources.empty()) return;
   const VisibilityDump& dump = file_.dumps[d];
   const double per_count = samples_per_count_ > 0 ? samples_per_count_ : 1;
   const double wavelength_m =
@@ -280,7 +308,9 @@ std::vector<double> GainData::pair_powers(std::int64_t set) const {
 double GainData::n_samples(std::int64_t solution) const {
   if (!(samples_per_count_ > 0)) return 0;
   double sum = 0;
-  for (const VisibilityDump& dump : file_.dumps) {
+  for (std::size_t d = 0; d < file_.dumps.size(); ++d) {
+    if (moments_[d].sources.empty()) continue;
+    const VisibilityDump& dump = file_.dumps[d];
     std::uint32_t most = 0;
     for (std::int64_t c = groups_[solution].first; c < groups_[solution].last; ++c) {
       const auto begin = dump.counts.begin() + dump.index(c, 0, 0);
@@ -291,6 +321,21 @@ double GainData::n_samples(std::int64_t solution) const {
   }
   const double n_channels = static_cast<double>(groups_[solution].last - groups_[solution].first);
   return sum * n_channels * samples_per_count_;
+}
+
+double GainData::flux_error() const {
+  double flux = 0, variance = 0;
+  for (const Moment& moment : moments_) {
+    for (const ApparentSource& source : moment.sources) {
+      if (source.is_flux_free) continue;
+      const auto& c = source.coherency[source.coherency.size() / 2];
+      const double jy = std::abs(0.5 * (c[0] + c[3]).real());
+      flux += jy;
+      variance += std::pow(jy * source.relative_error, 2);
+    }
+    if (flux > 0) return std::sqrt(variance) / flux;
+  }
+  return 0;
 }
 
 std::int64_t GainData::n_spectra() const {
@@ -333,8 +378,11 @@ void GainData::fit_fluxes(std::int64_t set, const calibrate::Solutions& solution
 std::vector<cf64> GainData::model_matrix(std::int64_t set, std::int64_t solution) const {
   const ChannelGroup& group = groups_[solution];
   const std::int64_t pol = sets_[set].front();
-  const auto pairs = model(static_cast<std::int64_t>(file_.dumps.size()) / 2,
-                           (group.first + group.last) / 2, n_pols_ == 1 ? 0 : 3 * pol, -1);
+  std::vector<std::int64_t> used;
+  for (std::size_t d = 0; d < moments_.size(); ++d)
+    if (!moments_[d].sources.empty()) used.push_back(static_cast<std::int64_t>(d));
+  const auto pairs =
+      model(used[used.size() / 2], (group.first + group.last) / 2, n_pols_ == 1 ? 0 : 3 * pol, -1);
   std::vector<cf64> matrix(n_antennas_ * n_antennas_);
   for (std::int64_t b = 0; b < n_antennas_; ++b) {
     for (std::int64_t a = 0; a <= b; ++a) {

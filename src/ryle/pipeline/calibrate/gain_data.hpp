@@ -61,6 +61,8 @@ class GainData {
   /// Factors on the fluxes of the model, 1 at first.
   std::vector<double>& flux_factors() { return flux_factors_; }
   const std::vector<double>& flux_factors() const { return flux_factors_; }
+  /// Relative error of the summed flux of the model, errors of sources independent; 0 = not known.
+  double flux_error() const;
   bool is_flux_free(std::int64_t source) const { return flux_free_[source] != 0; }
   /// Least-squares factors of the sources, the gains given, from at most 16 solutions; those below
   /// 0 are 0. @eq minimise sum w |V - g conj(g) sum_k f_k M_k|^2
