@@ -85,6 +85,17 @@ GainData::GainData(const VisibilityFile& file, const SkyModel& sky, const Calibr
       uv_min_(settings.uv_min),
       samples_per_count_(samples_of_count(file)) {
   if (n_pols_ == 1) sets_ = {{0}};
+  const auto& notes = file.observation.provenance.notes;
+  const auto single = notes.find("single_polarization");
+  if (n_pols_ == 1 && single != notes.end()) {
+    if (single->second == "Y" || single->second == "YY") single_product_ = 3;
+    // The mean of XX and YY is either of them where the beam treats both alike.
+    if (single->second == "I" && beam.is_polarized())
+      throw ConfigError(fmt::format(
+          "the visibilities are Stokes I, and the element beam {} differs between X and Y: take "
+          "--beam isotropic or power",
+          beam.name()));
+  }
   if (n_pols_ == 2 && settings.polarization == "each") sets_ = {{0}, {1}};
   if (n_pols_ == 2 && settings.polarization != "each") sets_ = {{0, 1}};
   const std::int64_t n_channels = file.dumps.front().n_channels;
@@ -272,8 +283,7 @@ calibrate::Equations GainData::equations(Queue& queue, std::int64_t set) const {
     for (std::int64_t d = 0; d < static_cast<std::int64_t>(file_.dumps.size()); ++d) {
       for (std::int64_t c = groups_[s].first; c < groups_[s].last; ++c) {
         std::vector<cf64> models[2];
-        for (const std::int64_t pol : sets_[set])
-          models[pol] = model(d, c, n_pols_ == 1 ? 0 : 3 * pol, -1);
+        for (const std::int64_t pol : sets_[set]) models[pol] = model(d, c, product_of(pol), -1);
         visit(set, d, c, [&](auto a, auto b, auto baseline, auto pol, cf64 v, double weight) {
           equations.add(s, a, b, v, models[pol][baseline], weight);
         });
@@ -355,7 +365,7 @@ void GainData::fit_fluxes(std::int64_t set, const calibrate::Solutions& solution
       std::vector<std::vector<cf64>> models;  // [source * 2 + pol]
       for (std::int64_t k = 0; k < n; ++k)
         for (std::int64_t pol = 0; pol < 2; ++pol)
-          models.push_back(model(d, c, n_pols_ == 1 ? 0 : 3 * pol, k));
+          models.push_back(model(d, c, product_of(pol), k));
       visit(set, d, c, [&](auto a, auto b, auto baseline, auto pol, cf64 v, double w) {
         const cf64 gain =
             solutions.gains[solutions.at(s, a)] * std::conj(solutions.gains[solutions.at(s, b)]);
@@ -382,7 +392,7 @@ std::vector<cf64> GainData::model_matrix(std::int64_t set, std::int64_t solution
   for (std::size_t d = 0; d < moments_.size(); ++d)
     if (!moments_[d].sources.empty()) used.push_back(static_cast<std::int64_t>(d));
   const auto pairs =
-      model(used[used.size() / 2], (group.first + group.last) / 2, n_pols_ == 1 ? 0 : 3 * pol, -1);
+      model(used[used.size() / 2], (group.first + group.last) / 2, product_of(pol), -1);
   std::vector<cf64> matrix(n_antennas_ * n_antennas_);
   for (std::int64_t b = 0; b < n_antennas_; ++b) {
     for (std::int64_t a = 0; a <= b; ++a) {

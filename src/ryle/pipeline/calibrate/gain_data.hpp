@@ -84,6 +84,9 @@ class GainData {
     Vector3 phase_center{};
   };
   void find_sources(const SkyModel& sky, const CalibrateConfig& settings, const ElementBeam& beam);
+  std::int64_t product_of(std::int64_t pol) const {
+    return n_pols_ == 1 ? single_product_ : 3 * pol;
+  }
   void find_whitening();
   void scale_without_autos();
   void find_flagged();
@@ -99,7 +102,8 @@ class GainData {
   std::vector<std::vector<std::int64_t>> sets_;
   std::vector<ChannelGroup> groups_;
   std::int64_t channels_per_solution_ = 1;
-  double samples_per_count_ = 0;  ///< 0 = not known
+  std::int64_t single_product_ = 0;  ///< of the model, for visibilities of one polarization
+  double samples_per_count_ = 0;     ///< 0 = not known
   bool has_autos_ = false;
   std::vector<double> whitening_;
   std::vector<std::uint8_t> flagged_;  ///< [antenna][pol]
