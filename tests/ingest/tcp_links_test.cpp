@@ -110,12 +110,13 @@ TEST(TcpLinks, AMissingLinkCostsTheOthersNothing) {
   test::RunningSource running(config);
   constexpr std::int64_t kGroups = 40 * 256;
   std::vector<Sender> nodes;
-  for (int r = 1; r < 3; ++r) {
-    nodes.emplace_back(running.endpoint(r));
-    nodes.back().send(pattern_groups({}, static_cast<std::uint32_t>(r), 0, kGroups));
+  for (int r = 1; r < 3; ++r) nodes.emplace_back(running.endpoint(r));
+  // In turns: one that sent all before the other began would be taken for the only one there is.
+  for (Tick tick = 0; tick < kGroups; tick += 64) {
+    for (std::uint32_t r = 1; r < 3; ++r) nodes[r - 1].send(pattern_groups({}, r, tick, 64));
   }
   EXPECT_TRUE(test::RunningSource::wait_until(
-      [&] { return running.source().counters().received >= 2 * kGroups; }));
+      [&] { return running.source().counters().used >= 2 * kGroups; }));
   running.stop();
   const auto c = running.source().counters();
   EXPECT_EQ(c.rejected.at("overrun"), 0u);

@@ -112,7 +112,7 @@ AntennaField read_field(const std::string& path, const std::string& name) {
   AntennaField field;
   std::vector<std::string> sections;
   for (std::size_t at = 0; at < words.size();) {
-    const std::string kind = words.word(at);
+    const std::string& kind = words.word(at);
     std::vector<std::int64_t> shape;
     if (kind == "NORMAL_VECTOR" || kind == "ROTATION_MATRIX") {
       const std::string of = at + 1 < words.size() ? words.word(at + 1) : "";
