@@ -13,17 +13,17 @@ RECORDING = ["--format", "mwa32t-interleaved", *PLACE, "--rate", "1280000", "--c
              "2026-01-01T00:00:00", "--channels", "16"]
 
 
-def observation(folder, gains):
+def observation(folder, gains, sky=SKY):
     """The example with two sources of known places, for the simulator; and the same sources as a sky model."""
     text = (ROOT / "examples/mwa32t.toml").read_text()
     begin, end = text.index("[[simulator.source]]"), text.index("[channelize]")
     sources = "".join(f'[[simulator.source]]\nname = "{n}"\nra_deg = {ra}\ndec_deg = {dec}\nflux_jy = {flux}\n\n'
-                      for n, ra, dec, flux in SKY)
+                      for n, ra, dec, flux in sky)
     text = text[:begin] + sources + text[end:]
     text = text.replace('"mwa32t.csv"', f'"{ROOT}/examples/mwa32t.csv"').replace('"mwa32t_gains.csv"', f'"{gains}"')
     (folder / "obs.toml").write_text(text)
     (folder / "sky.csv").write_text("name,ra_deg,dec_deg,flux_jy,frequency_mhz,min_mhz,max_mhz\n" +
-                                    "".join(f"{n},{ra},{dec},{flux},150,100,200\n" for n, ra, dec, flux in SKY))
+                                    "".join(f"{n},{ra},{dec},{flux},150,100,200\n" for n, ra, dec, flux in sky))
     return folder / "obs.toml"
 
 
@@ -157,6 +157,23 @@ def test_flagged_channels_and_a_dead_polarization_leave_the_rest(recordings, tmp
     assert found["polarization"] == "X" and found["n_without_data"] == 10 and found["n_converged"] == 6
     assert any(w.startswith("polarization Y") for w in result["warnings"])
     assert found["rounds"] < 100 and found["sigma_deg"] < 10
+
+
+def test_a_flux_that_is_not_seen_carries_no_scale(tmp_path):
+    """The sky is Cen A, which has no flux in the model: a known source that is not there must not turn it into Jy."""
+    toml = observation(tmp_path, write_csv(tmp_path / "ones.csv", np.ones(64)), [("Cen A", 201.365, -43.019, 8000.0)])
+    run("simulate", toml, "-o", tmp_path / "sky.bin", "--set", "simulator.duration_s=0.2", "--set",
+        'source.start_utc="2026-01-01T00:00:00"')
+    run("correlate", tmp_path / "sky.bin", *RECORDING, "--integration", "0.1", "-o", tmp_path / "sky.uvh5")
+    for name, row in (("absent", "A,230,-10,30"), ("seen", "A,201.365,-43.019,8000")):
+        (tmp_path / f"{name}.csv").write_text("name,ra_deg,dec_deg,flux_jy,frequency_mhz,min_mhz,max_mhz\n" + row + ",150,100,200\n")
+    alone = ryle("calibrate", tmp_path / "sky.uvh5", "--model", "cen-a", "-o", tmp_path / "alone.h5")
+    absent = ryle("calibrate", tmp_path / "sky.uvh5", "--model", f"cen-a,{tmp_path}/absent.csv", "-o", tmp_path / "absent.h5")
+    seen = ryle("calibrate", tmp_path / "sky.uvh5", "--model", tmp_path / "seen.csv", "-o", tmp_path / "seen.h5")
+    assert alone["flux_unit"] == absent["flux_unit"] == "" and seen["flux_unit"] == "Jy"
+    assert any("cannot tell which one it is" in w for w in absent["warnings"])
+    with h5py.File(tmp_path / "absent.h5") as file:
+        assert np.median(np.abs(file["Data/gains"][:])) == pytest.approx(1, abs=0.1)  # relative: the median is 1
 
 
 def test_what_cannot_work_is_said(recordings, tmp_path):

@@ -231,14 +231,21 @@ CalibrateReport calibrate_visibilities(const CalibrateConfig& settings, const Vi
   report.table.reference_antenna = reference;
   report.table.model = data.model_text();
   bool any_flux = false;
-  for (std::size_t k = 0; k < data.source_names().size(); ++k)
-    any_flux = any_flux ||
-               (!data.is_flux_free(static_cast<std::int64_t>(k)) && data.flux_factors()[k] > 0);
-  if (any_flux) report.table.flux_unit = "Jy";
-  if (any_flux && fitted)
+  std::int64_t n_seen = 0;
+  const auto n_sources = static_cast<std::int64_t>(data.source_names().size());
+  for (std::int64_t k = 0; k < n_sources; ++k) {
+    any_flux = any_flux || data.carries_scale(k);
+    n_seen += data.is_seen(k) ? 1 : 0;
+  }
+  // Gains put one source wherever the model has one: two tell by their places which they are.
+  if (fitted && n_sources > 1 && n_seen < 2) {
+    any_flux = false;
     report.warnings.emplace_back(
-        "fluxes were fitted: Jy are right only if the sources of known flux are seen in the data "
-        "(name the brightest alone, or --fluxes given)");
+        "one source of the model is seen alone (5 standard errors of its fitted flux), and gains "
+        "cannot tell which one it is: phases may be those of another one, amplitudes are relative, "
+        "without Jy (name the brightest source alone)");
+  }
+  if (any_flux) report.table.flux_unit = "Jy";
   if (!any_flux) normalize(report.table);
   for (const GainSetReport& set : report.sets) warn_of(set, settings, report.warnings);
   note_table(settings, report);

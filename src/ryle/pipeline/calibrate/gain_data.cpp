@@ -233,6 +233,7 @@ void GainData::find_sources(const SkyModel& sky, const CalibrateConfig& settings
                                       source_names_[k], n_up, file_.dumps.size()));
   }
   flux_factors_.assign(source_names_.size(), 1);
+  flux_significance_.assign(source_names_.size(), std::numeric_limits<double>::infinity());
 }
 
 std::vector<cf64> GainData::model(std::int64_t dump, std::int64_t channel, std::int64_t product,
@@ -358,6 +359,7 @@ void GainData::fit_fluxes(std::int64_t set, const calibrate::Solutions& solution
   constexpr std::int64_t kMaxSolutions = 16;
   const auto n = static_cast<std::int64_t>(source_names_.size());
   std::vector<double> a_matrix(n * n), y(n);
+  double total = 0, n_values = 0;
   const std::int64_t step = (n_solutions() + kMaxSolutions - 1) / kMaxSolutions;
   for (std::int64_t s = 0; s < n_solutions(); s += step) {
     const std::int64_t c = (groups_[s].first + groups_[s].last) / 2;
@@ -369,6 +371,8 @@ void GainData::fit_fluxes(std::int64_t set, const calibrate::Solutions& solution
       visit(set, d, c, [&](auto a, auto b, auto baseline, auto pol, cf64 v, double w) {
         const cf64 gain =
             solutions.gains[solutions.at(s, a)] * std::conj(solutions.gains[solutions.at(s, b)]);
+        total += w * std::norm(v);
+        n_values += 2;
         for (std::int64_t k = 0; k < n; ++k) {
           const cf64 of_k = gain * models[2 * k + pol][baseline];
           y[k] += w * (v * std::conj(of_k)).real();
@@ -379,10 +383,19 @@ void GainData::fit_fluxes(std::int64_t set, const calibrate::Solutions& solution
       });
     }
   }
-  const auto factors = solved(std::move(a_matrix), std::move(y));
+  const auto factors = solved(a_matrix, y);
   if (factors.empty()) return;
-  for (std::int64_t k = 0; k < n; ++k)
+  double residual = total;
+  for (std::int64_t k = 0; k < n; ++k) {
     flux_factors_[k] = std::isfinite(factors[k]) ? std::max(0.0, factors[k]) : 0;
+    residual -= factors[k] * y[k];
+  }
+  // Of a value's real or imaginary part. Errors of factors are taken alone: where sources lie so
+  // close that their factors depend on each other, they are larger.
+  const double variance =
+      std::max(0.0, residual) / std::max(1.0, n_values - static_cast<double>(n));
+  for (std::int64_t k = 0; k < n; ++k)
+    flux_significance_[k] = flux_factors_[k] * std::sqrt(a_matrix[k * n + k] / variance);
 }
 
 std::vector<cf64> GainData::model_matrix(std::int64_t set, std::int64_t solution) const {

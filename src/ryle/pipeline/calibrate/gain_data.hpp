@@ -64,6 +64,13 @@ class GainData {
   /// Relative error of the summed flux of the model, errors of sources independent; 0 = not known.
   double flux_error() const;
   bool is_flux_free(std::int64_t source) const { return flux_free_[source] != 0; }
+  /// [source] Factors in standard errors of their fit, infinite where nothing was fitted.
+  std::vector<double>& flux_significance() { return flux_significance_; }
+  bool is_seen(std::int64_t source) const {
+    return flux_factors_[source] > 0 && flux_significance_[source] > kMinFluxSignificance;
+  }
+  /// Whether a source has a known flux and is seen in the data: it may carry the scale in Jy.
+  bool carries_scale(std::int64_t source) const { return !is_flux_free(source) && is_seen(source); }
   /// Least-squares factors of the sources, the gains given, from at most 16 solutions; those below
   /// 0 are 0. @eq minimise sum w |V - g conj(g) sum_k f_k M_k|^2
   void fit_fluxes(std::int64_t set, const calibrate::Solutions& solutions);
@@ -78,6 +85,7 @@ class GainData {
   std::string model_text() const { return model_text_; }
 
  private:
+  static constexpr double kMinFluxSignificance = 5;  // as a source of an image is believed
   struct Moment {
     std::vector<ApparentSource> sources;
     std::vector<std::int64_t> source_index;  ///< in source_names_
@@ -109,7 +117,7 @@ class GainData {
   std::vector<std::uint8_t> flagged_;  ///< [antenna][pol]
   std::vector<std::string> source_names_;
   std::vector<std::uint8_t> flux_free_;
-  std::vector<double> flux_factors_;
+  std::vector<double> flux_factors_, flux_significance_;
   std::vector<Moment> moments_;  ///< of each dump
   std::vector<std::string> left_out_, warnings_;
   std::string model_text_;

@@ -244,9 +244,7 @@ double GainSet::fit_fluxes_from(std::int64_t source) {
     auto& factors = data_.flux_factors();
     std::int64_t kept = source;
     for (std::int64_t k = 0; k < n; ++k)
-      if (!data_.is_flux_free(k) && factors[k] > 0 &&
-          (data_.is_flux_free(kept) || factors[kept] <= 0))
-        kept = k;
+      if (data_.carries_scale(k) && !data_.carries_scale(kept)) kept = k;
     const double scale = factors[kept];
     if (!(scale > 0)) return std::numeric_limits<double>::infinity();
     for (double& f : factors) f /= scale;
@@ -270,13 +268,16 @@ void GainSet::fit_fluxes() {
       std::min<std::int64_t>(kMaxStarts, static_cast<std::int64_t>(data_.source_names().size()));
   double least = std::numeric_limits<double>::infinity();
   std::vector<double> best(data_.source_names().size(), 1);
+  std::vector<double> significance = data_.flux_significance();
   for (std::int64_t k = 0; k < n; ++k) {
     const double noise = fit_fluxes_from(k);
     if (!(noise < least)) continue;
     least = noise;
     best = data_.flux_factors();
+    significance = data_.flux_significance();
   }
   data_.flux_factors() = best;
+  data_.flux_significance() = significance;
   rebuild();
 }
 
